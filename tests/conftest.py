@@ -1,0 +1,52 @@
+"""What every test gets: a home of its own, no keys, and property tests that are the same on every run of the CI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from mdmemory import Memory, Toolset, open_memory
+
+settings.register_profile("here", deadline=None)  # a busy machine is not a failure
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Point the home and the cache folder at an empty place, and take the keys of model providers out of reach."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "MDMEMORY_"))]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The project's top folder."""
+    return Path(__file__).parent.parent
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
+    """An empty memory on disk."""
+    async with open_memory(tmp_path / "memory") as memory:
+        yield memory
+
+
+@pytest.fixture
+def tools(memory: Memory) -> Toolset:
+    """The tools of one conversation."""
+    return Toolset(memory.folder, "agent:test")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the memory is."""
+    return tmp_path / "memory"
