@@ -1,0 +1,1 @@
+"""What lies in the folder: pure functions over bytes and text."""

@@ -1,0 +1,110 @@
+"""History: the log of what was applied, the objects that hold the bytes, the tombstones of what was forgotten. Floor 1, pure.
+
+`.mdmemory/log.jsonl` has two lines a commit: an *intent* with the before and after etag of each file, written before the files,
+and `{"done": id}` after them. An intent without its `done` was cut short and can be finished from the objects. A torn last line
+is ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+OBJECTS = ".mdmemory/objects/"
+TOMBSTONES = ".mdmemory/tombstones"
+OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file of a commit: the etag before and after; None when absent."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One commit as the log has it.
+
+    Args:
+        at: UTC time of the commit.
+        author: who made the change, such as `agent:session-1`, `person`, `doctor` or `outside`.
+    """
+
+    id: str
+    at: datetime
+    author: str
+    reason: str
+    files: tuple[FileChange, ...]
+
+    def line(self) -> bytes:
+        """The log's line."""
+        files = [{"path": file.path, "before": file.before, "after": file.after} for file in self.files]
+        head = {"id": self.id, "at": self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), "author": self.author, "reason": self.reason}
+        return _json_line({**head, "files": files})
+
+
+def done_line(commit_id: str) -> bytes:
+    """The line that says that a commit's files are in place; its text is `backends.protocol.done_mark`."""
+    return f'{{"done":"{commit_id}"}}\n'.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """What the end of a log says.
+
+    Args:
+        intents: in the order written.
+        unfinished: those without a `done` line.
+    """
+
+    intents: tuple[Intent, ...]
+    unfinished: tuple[Intent, ...]
+
+
+def read_log(data: bytes) -> LogTail:
+    """Read a log or its last part; lines that don't parse (a torn write, the first line of a part) are passed over."""
+    intents: dict[str, Intent] = {}
+    done: set[str] = set()
+    for line in data.split(b"\n"):
+        match _parsed(line):
+            case {"done": str(commit_id)}:
+                done.add(commit_id)
+            case {"id": str(commit_id), "at": str(at), "author": str(author), "reason": str(reason), "files": list(files)}:
+                time = datetime.strptime(at, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+                changes = tuple(FileChange(file["path"], file["before"], file["after"]) for file in files)
+                intents[commit_id] = Intent(commit_id, time, author, reason, changes)
+    unfinished = tuple(intent for commit_id, intent in intents.items() if commit_id not in done and intent.author != OUTSIDE)
+    return LogTail(tuple(intents.values()), unfinished)
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def object_path(etag: str) -> str:
+    """Where the bytes with this etag are kept."""
+    return OBJECTS + etag
+
+
+def objects(contents: Iterable[bytes | None]) -> Mapping[str, bytes]:
+    """The object files for these contents, by path."""
+    return {object_path(hashlib.sha256(data).hexdigest()): data for data in contents if data is not None}
+
+
+def tombstone(path: str, name: str, at: datetime, sources: Sequence[str] = ()) -> bytes:
+    """The line that keeps a forgotten memory forgotten: its path, its name only as a hash, and the entries it was drawn from."""
+    digest = hashlib.sha256(name.casefold().encode()).hexdigest()
+    return _json_line({"path": path, "name_sha256": digest, "at": at.strftime("%Y-%m-%dT%H:%M:%SZ"), "source": list(sources)})
+
+
+def _json_line(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,264 @@
+"""One memory file: bytes in, header and body out, and bytes again with nothing lost. Floor 1.
+
+A memory file is UTF-8 Markdown with frontmatter between `---` fences. Reading never changes it; `set_field` touches the bytes
+of that field alone, so a byte order mark, CRLF, comments, key order, unknown keys and a missing final newline stay as people
+left them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import frontmatter
+
+from mdmemory.errors import InvalidMemoryFile
+from mdmemory.files.strict_yaml import Field, StrictYAML, quote, read_fields, split
+
+DEFAULT_TYPES: Mapping[str, str] = {
+    "user": "who the user is: role, goals, knowledge, preferences",
+    "feedback": "how the user wants you to work: corrections, and what they confirmed",
+    "project": "ongoing work, decisions, deadlines and their reasons, which code and history don't show",
+    "reference": "where to find things: systems, dashboards, documents, people",
+}
+MAX_NAME_CHARS = 200
+MAX_DESCRIPTION_CHARS = 1_000
+BOM = "\ufeff"
+_TRUE = frozenset(("true", "yes", "on", "1"))
+_HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What is known of a memory file without its body.
+
+    Args:
+        type: one of the configured types, None for a plain file.
+        fields: every key of the frontmatter as written; scalars are text.
+    """
+
+    name: str
+    description: str
+    type: str | None = None
+    pinned: bool = False
+    tags: tuple[str, ...] = ()
+    valid_from: str | None = None
+    valid_until: str | None = None
+    supersedes: str | None = None
+    source: str | None = None
+    fields: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """A memory file as read.
+
+    Args:
+        path: inside the folder.
+        body: what follows the frontmatter, with its own line ends.
+        warnings: what is valid but most likely not meant, such as a `#` that YAML takes for a comment.
+    """
+
+    path: str
+    header: Header
+    body: str
+    warnings: tuple[str, ...] = ()
+
+
+def parse(path: str, data: bytes, *, complete: bool = True) -> MemoryFile:
+    """Read a memory file, or its head.
+
+    Args:
+        data: the file's bytes, or the first of them.
+        complete: whether `data` is the whole file.
+
+    Raises:
+        InvalidMemoryFile: not UTF-8, or frontmatter that can't be read; with the line.
+    """
+    text = decode(path, data, complete=complete).removeprefix(BOM)
+    handler = StrictYAML(path, complete=complete)
+    parts = split(path, text, complete=complete)
+    if parts is None:
+        return MemoryFile(path, _header(path, {}, text), text)
+    fields, _ = frontmatter.parse(text, handler=handler)
+    if not handler.is_mapping:  # prose or a list between two rules
+        return MemoryFile(path, _header(path, {}, text), text)
+    body = text[parts.body :]
+    warnings = tuple(_comment_warnings(text[parts.start : parts.end], handler.fields))
+    return MemoryFile(path, _header(path, fields, body), body, warnings)
+
+
+def decode(path: str, data: bytes, *, complete: bool = True) -> str:
+    """The bytes as text.
+
+    Raises:
+        InvalidMemoryFile: not UTF-8; says what it looks like.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InvalidMemoryFile(path, "the file is not UTF-8 (it looks like UTF-16); save it as UTF-8. It is left as it is")
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=complete)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidMemoryFile(
+            path, "the file is not UTF-8 (perhaps Latin-1); save it as UTF-8. It is left as it is", line
+        ) from None
+    if "\0" in text:
+        raise InvalidMemoryFile(path, "the file contains NUL bytes, so it is not text. It is left as it is")
+    return text
+
+
+def encode(path: str, text: str) -> bytes:
+    """The text as UTF-8.
+
+    Raises:
+        InvalidMemoryFile: a lone surrogate or a NUL, which no UTF-8 text file can hold.
+    """
+    if "\0" in text:
+        raise InvalidMemoryFile(path, "the text contains a NUL character; leave it out")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise InvalidMemoryFile(
+            path, "the text contains half of a character (a lone surrogate); write the whole character", line
+        ) from None
+
+
+def _header(path: str, fields: Mapping[str, Any], body: str) -> Header:
+    nested = fields.get("metadata")
+    fallback = nested if isinstance(nested, dict) else {}
+
+    def text(key: str) -> str | None:
+        value = fields.get(key, fallback.get(key))
+        if value is not None and not isinstance(value, str):
+            raise InvalidMemoryFile(path, f"the field {key!r} must be text")
+        return value.strip() if value else None
+
+    tags = fields.get("tags", fallback.get("tags")) or ()
+    if isinstance(tags, str):
+        tags = [tag.strip() for tag in tags.split(",")]
+    return Header(
+        name=text("name") or _first_heading(body) or PurePosixPath(path).stem,
+        description=text("description") or ("" if fields else _first_line(body)),
+        type=text("type"),
+        pinned=(text("pinned") or "").casefold() in _TRUE,
+        tags=tuple(str(tag).removeprefix("#") for tag in tags if tag),
+        valid_from=text("valid_from"),
+        valid_until=text("valid_until"),
+        supersedes=text("supersedes"),
+        source=text("source"),
+        fields=dict(fields),
+    )
+
+
+def _first_heading(body: str) -> str | None:
+    matches = (_HEADING.match(line) for line in body[:4096].splitlines())
+    return next((match[1].strip() for match in matches if match), None)
+
+
+def _first_line(body: str) -> str:
+    lines = (line.strip() for line in body[:4096].splitlines())
+    return next((line[:MAX_DESCRIPTION_CHARS] for line in lines if line and not line.startswith(("#", "---", "```", "<!--"))), "")
+
+
+def _comment_warnings(yaml_text: str, fields: Sequence[Field]) -> list[str]:
+    warnings = []
+    for field in fields:
+        rest = yaml_text[field.end :].split("\n", 1)[0].strip()
+        if field.plain and field.key in ("name", "description") and rest.startswith("#"):
+            warnings.append(
+                f"line {field.line}: YAML takes {rest[:40]!r} for a comment, so the {field.key} ends before it; "
+                "put the value in double quotes if it belongs to it"
+            )
+    return warnings
+
+
+def check_typed(file: MemoryFile, types: Mapping[str, str]) -> None:
+    """Refuse a file that is not a full memory file: what agents create must be one.
+
+    Raises:
+        InvalidMemoryFile: the message shows how the frontmatter must look.
+    """
+    fields = file.header.fields or {}
+    if not fields:
+        raise InvalidMemoryFile(file.path, f"it must begin with frontmatter. {shape(types)}", 1)
+    for key, limit in (("name", MAX_NAME_CHARS), ("description", MAX_DESCRIPTION_CHARS)):
+        value = fields.get(key)
+        if not isinstance(value, str) or not value.strip():
+            raise InvalidMemoryFile(file.path, f"the frontmatter needs a {key}. {shape(types)}", 1)
+        if len(value) > limit:
+            raise InvalidMemoryFile(
+                file.path, f"the {key} has {len(value):,} characters; at most {limit:,}. Put the rest into the body", 1
+            )
+    if file.header.type not in types:
+        said = "has no type" if file.header.type is None else f"has type {file.header.type!r}"
+        raise InvalidMemoryFile(file.path, f"the frontmatter {said}; it must be one of {', '.join(types)}. {shape(types)}", 1)
+
+
+def shape(types: Mapping[str, str]) -> str:
+    """How a memory file looks, for error messages."""
+    fields = f"name: Short title\ndescription: one line that says when this is useful\ntype: {' | '.join(types)}"
+    return f"A memory file looks like this:\n---\n{fields}\n---\n\nThe memory itself."
+
+
+def new_file(name: str, description: str, type: str, body: str, **fields: str | Sequence[str]) -> bytes:
+    """The bytes of a new memory file.
+
+    Args:
+        fields: further frontmatter, such as `tags=["a", "b"]` or `source="session#entry"`.
+    """
+    head = {"name": name, "description": description, "type": type, **fields}
+    lines = "".join(f"{key}: {_rendered(value)}\n" for key, value in head.items())
+    return encode("", f"---\n{lines}---\n\n{body.strip(chr(10))}\n")
+
+
+def set_field(path: str, data: bytes, key: str, value: str | Sequence[str] | None) -> bytes:
+    """Set or remove one top-level field; every other byte stays.
+
+    Args:
+        value: text or a list of texts; None removes the field.
+
+    Raises:
+        InvalidMemoryFile: the file has no frontmatter or a broken one.
+    """
+    text = decode(path, data)
+    mark = BOM if text.startswith(BOM) else ""
+    text = text.removeprefix(BOM)
+    parts = split(path, text)
+    fields = None if parts is None else read_fields(path, text[parts.start : parts.end])
+    if parts is None or fields is None:
+        raise InvalidMemoryFile(path, "it has no frontmatter, so no field can be set", 1)
+    head = text[parts.start : parts.end]
+    field = next((field for field in fields if field.key == key), None)
+    newline = "\r\n" if text[: parts.start].endswith("\r\n") else "\n"
+    if field is None:
+        head += "" if value is None else f"{quote(key)}: {_rendered(value)}{newline}"
+    elif value is None:
+        head = head[: field.key_start] + head[_line_end(head, field.end) :]
+    else:
+        gap = "" if head[field.start - 1 : field.start] in (" ", "\t") else " "
+        tail = newline if head[: field.end].endswith("\n") else ""  # a block scalar's value ends with its last newline
+        head = head[: field.start] + gap + _rendered(value) + tail + head[field.end :]
+    return encode(path, mark + text[: parts.start] + head + text[parts.end :])
+
+
+def _rendered(value: str | Sequence[str]) -> str:
+    if isinstance(value, str):
+        return quote(value)
+    return (
+        "["
+        + ", ".join(f'"{quote(item)}"' if set(item) & set(",[]{}") and quote(item)[0] != '"' else quote(item) for item in value)
+        + "]"
+    )
+
+
+def _line_end(text: str, position: int) -> int:
+    if text[:position].endswith("\n"):
+        return position  # a block scalar's value ends with its last newline
+    found = text.find("\n", position)
+    return len(text) if found < 0 else found + 1
