@@ -1,0 +1,1 @@
+"""Where the bytes are: three verbs, each one round trip."""
