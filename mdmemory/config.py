@@ -1,0 +1,57 @@
+"""Every number and switch that a user may set, with its default. Floor 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+
+from mdmemory.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Settings of a memory.
+
+    Args:
+        extra_types: memory types besides user, feedback, project and reference, each with the line that explains it to the model.
+        prompts_dir: a folder whose `*.md.j2` files replace ours of the same name.
+        index_max_lines, index_max_bytes: the index's limits, on disk and in the system prompt.
+        hint_max_files: files a hint may bring.
+        hint_max_tokens: estimated tokens a hint may take.
+        hint_wait_s: how long the first `take_hint` of a turn waits by default.
+        min_score: lexical picks below this share (0-1) of the query's weight are not given.
+        selector_timeout_s: when an LLM selector is given up.
+        selector_max_files: headers shown to the selector, the lexically nearest and the newest first.
+        stale_days: from this age on a hint says to verify.
+        half_life_days: age at which recall's time factor has gone half of its way from 1 to 0.5.
+    """
+
+    extra_types: Mapping[str, str] = field(default_factory=dict)
+    prompts_dir: str | PathLike[str] | None = None
+    index_max_lines: int = 200
+    index_max_bytes: int = 25_000
+    hint_max_files: int = 5
+    hint_max_tokens: int = 2_000
+    hint_wait_s: float = 0.3
+    min_score: float = 0.15
+    selector_timeout_s: float = 20.0
+    selector_max_files: int = 300
+    stale_days: float = 14.0
+    half_life_days: float = 180.0
+
+    def __post_init__(self) -> None:
+        for name in (
+            "index_max_lines",
+            "index_max_bytes",
+            "hint_max_tokens",
+            "selector_max_files",
+            "half_life_days",
+            "selector_timeout_s",
+        ):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} must be more than 0")
+        if not 0 <= self.min_score <= 1:
+            raise ConfigError("min_score is a share: from 0 to 1")
+        if self.hint_max_files < 0 or self.hint_wait_s < 0:
+            raise ConfigError("hint_max_files and hint_wait_s may not be negative")

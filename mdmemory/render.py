@@ -1,0 +1,76 @@
+"""The Jinja environment of the prompts, and what templates and budgets need: ages, quoting, token estimates. Floor 1."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mdmemory.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PROMPTS = Path(__file__).parent / "prompts"
+
+
+def render(name: str, prompts_dir: str | PathLike[str] | None = None, /, **variables: object) -> str:
+    """Render the prompt `name`.md.j2.
+
+    Args:
+        prompts_dir: a folder whose file of that name, if any, is used instead of ours.
+
+    Raises:
+        ConfigError: the template is missing, is not valid, or uses a variable that it is not given.
+    """
+    import jinja2
+
+    try:
+        template = environment(None if prompts_dir is None else fspath(prompts_dir)).get_template(f"{name}.md.j2")
+        return template.render(**variables).strip()
+    except jinja2.UndefinedError as error:
+        given = ", ".join(sorted(variables)) or "none"
+        raise ConfigError(f"the prompt {name}.md.j2 uses what it is not given: {error.message}. Given are: {given}") from error
+    except jinja2.TemplateError as error:
+        raise ConfigError(f"the prompt {name}.md.j2 can't be rendered: {error}") from error
+
+
+@lru_cache(maxsize=8)
+def environment(prompts_dir: str | None) -> Environment:
+    import jinja2
+
+    if prompts_dir is not None and not Path(prompts_dir).is_dir():
+        raise ConfigError("prompts_dir is not a folder")
+    folders = [str(PROMPTS)] if prompts_dir is None else [prompts_dir, str(PROMPTS)]
+    loader = jinja2.FileSystemLoader(folders)
+    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["quoted"] = quoted
+    return environment
+
+
+def moment(time_ns: int) -> datetime:
+    """Nanoseconds since 1970 as a UTC time."""
+    return datetime.fromtimestamp(time_ns / 1e9, UTC)
+
+
+def age(days: float) -> str:
+    """Days as people say them."""
+    if days < 1:
+        return "today"
+    whole = int(days)
+    if whole < 60:
+        return "1 day ago" if whole == 1 else f"{whole} days ago"
+    return f"{whole // 30} months ago" if whole < 730 else f"{whole // 365} years ago"
+
+
+def quoted(text: str) -> str:
+    """Every line behind `> `, at whatever character it was broken: nothing in the text can close the quotation."""
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens by rule of thumb: four ASCII characters, or one other character, make a token."""
+    ascii_chars = len(text.encode("ascii", "ignore"))
+    return (ascii_chars + 3) // 4 + len(text) - ascii_chars
