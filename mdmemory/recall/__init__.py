@@ -1,0 +1,1 @@
+"""Finding: tokens, candidates, scores that explain themselves."""
