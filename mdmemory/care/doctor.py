@@ -1,0 +1,166 @@
+"""The doctor: what is wrong in a folder, by code and place, and the repair of the index. Floor 4.
+
+It reads everything and changes nothing; `repair` proposes one change of MEMORY.md to the folder, in which people's lines stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+
+from mdmemory.backends.paths import collision_key
+from mdmemory.backends.protocol import File, FileProblem, etag_of
+from mdmemory.errors import InvalidMemoryFile
+from mdmemory.files import index
+from mdmemory.files.changes import Create, Replace
+from mdmemory.files.index_faults import drift
+from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, decode
+from mdmemory.files.safety import instructions_in
+from mdmemory.folder.catalog import INDEX, is_memory_path
+from mdmemory.folder.memory_folder import MemoryFolder
+
+# How sync programs name the other copy: Dropbox and ownCloud, Syncthing, Nextcloud, Seafile.
+_CONFLICTED = re.compile(
+    r"[ _]?\((?:[^()]*['’]s )?(?:conflicted copy|case conflict|SFConflict)[^()]*\)|\.sync-conflict-[\dA-Z-]+|_conflict-\d{8}-\d{6}",
+    re.IGNORECASE,
+)
+_READ_AT_ONCE = 200
+_INDEX_CODES: Mapping[str, tuple[str, str]] = {
+    "missing": ("no-pointer", "the index has no line for this file"),
+    "dead": ("dead-pointer", "the index line's file is gone"),
+    "dead_link": ("dead-link", "a link in the text of the index leads to no file"),
+    "duplicate": ("double-pointer", "the file has another line in the index"),
+    "differs": ("other-words", "the line, written by hand, says something else than the file's header"),
+}
+_FIXABLE = ("missing", "dead")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong.
+
+    Args:
+        code: a stable name of the kind.
+        line: 1-based, where one can be named.
+        fixable: whether `repair` mends it.
+    """
+
+    code: str
+    path: str
+    line: int | None
+    message: str
+    fixable: bool = False
+
+
+async def examine(folder: MemoryFolder) -> list[Finding]:
+    """Everything that is wrong, file by file, then the index.
+
+    Raises:
+        Unavailable: the folder can't be looked at.
+    """
+    await folder.refresh()
+    findings = [*_files(folder), *_names(folder), *[finding async for finding in _instructions(folder)]]
+    findings += [Finding("skipped", path, None, reason) for path, reason in folder.skipped.items()]
+    return sorted(findings, key=lambda finding: (finding.path, finding.line or 0, finding.code)) + await _index(folder)
+
+
+async def repair(folder: MemoryFolder) -> list[str]:
+    """Give every file that should have one its line in the index, and take away lines whose file is gone.
+
+    Returns:
+        What was done, one line each; empty when there was nothing to do.
+
+    Raises:
+        Unavailable, PermissionDenied, Conflict: nothing was changed.
+    """
+    await folder.refresh()
+    data = (await folder.read_many([INDEX]))[INDEX]
+    if isinstance(data, FileProblem) and data.kind != "absent":
+        return []  # could not look is not absent; `examine` says so
+    before = data.data if isinstance(data, File) else b""
+    try:
+        text = decode(INDEX, before)
+    except InvalidMemoryFile:
+        return []
+    faults = [
+        fault for fault in drift(text, folder.listed, folder.limits) if fault.kind in _FIXABLE and not _unseen(folder, fault.path)
+    ]
+    dead: dict[str, tuple[index.Listed | None, index.Listed | None]] = {
+        fault.path: (None, None) for fault in faults if fault.kind == "dead"
+    }
+    changed = dead | {path: (listed, listed) for path, listed in folder.listed.items()}
+    after = index.update(text, changed, folder.listed, folder.limits).text.encode()
+    if after == before:
+        return []
+    change = (
+        Create(INDEX, after) if before == b"" and isinstance(data, FileProblem) else Replace(INDEX, after, etag_of(before), before)
+    )
+    await folder.apply([change], "doctor", "repair the index")
+    return [f"{INDEX}: {'added' if fault.kind == 'missing' else 'removed'} {fault.text.strip()}" for fault in faults]
+
+
+def _files(folder: MemoryFolder) -> Iterator[Finding]:
+    for path, known in folder.files.items():
+        if known.problem is not None:
+            yield Finding("broken", path, known.problem.line, known.problem.reason)
+            continue
+        yield from (Finding("yaml-comment", path, None, warning) for warning in known.warnings)
+        header = known.header
+        if header is not None and header.type is not None and header.type not in folder.types:
+            yield Finding("unknown-type", path, None, f"the type {header.type!r} is none of {', '.join(folder.types)}")
+        if header is not None and len(header.description) > MAX_DESCRIPTION_CHARS:
+            yield Finding(
+                "long-description", path, None, f"the description has {len(header.description):,} characters; one line is enough"
+            )
+
+
+def _names(folder: MemoryFolder) -> Iterator[Finding]:
+    twins: defaultdict[str, list[str]] = defaultdict(list)
+    for path in folder.files:
+        twins[collision_key(path)].append(path)
+        original = _CONFLICTED.sub("", path)
+        if original != path:
+            there = "" if original in folder.files else ", which is gone"
+            yield Finding("conflicted-copy", path, None, f"a sync program's other copy of {original}{there}; merge the two by hand")
+    for paths in twins.values():
+        for path in sorted(paths)[1:]:
+            yield Finding("lookalike", path, None, f"is easily taken for {min(paths)}; rename or merge one of them")
+
+
+async def _instructions(folder: MemoryFolder) -> AsyncIterator[Finding]:
+    paths = list(folder.files)
+    for start in range(0, len(paths), _READ_AT_ONCE):
+        found = await folder.read_many(paths[start : start + _READ_AT_ONCE])
+        for path, file in found.items():
+            if isinstance(file, FileProblem):
+                yield Finding("unreadable", path, None, file.reason)
+                continue
+            for place in instructions_in(file.data.decode("utf-8", "replace")):
+                yield Finding("instructions", path, place.line, f"reads like an instruction to a model: {place.text}")
+
+
+async def _index(folder: MemoryFolder) -> list[Finding]:
+    found = (await folder.read_many([INDEX]))[INDEX]
+    if isinstance(found, FileProblem) and found.kind != "absent":
+        return [Finding("unreadable", INDEX, None, found.reason)]
+    try:
+        text = decode(INDEX, found.data if isinstance(found, File) else b"")
+    except InvalidMemoryFile as error:
+        return [Finding("broken", INDEX, error.line, error.reason)]
+    findings = []
+    for fault in drift(text, folder.listed, folder.limits):
+        if is_memory_path(fault.path) and not _unseen(folder, fault.path):
+            code, message = _INDEX_CODES[fault.kind]
+            place, line = (fault.path, None) if fault.kind == "missing" else (INDEX, fault.line)
+            findings.append(Finding(code, place, line, f"{message}: {fault.text.strip()}", fault.kind in _FIXABLE))
+    for line in index.inline_content(text):
+        findings.append(Finding("inline-content", INDEX, line, "text that belongs in a memory file of its own; move it there"))
+    full = index.warning(index.update(text, {}, folder.listed, folder.limits), folder.limits)
+    return [*findings, Finding("index-full", INDEX, None, full)] if full else findings
+
+
+def _unseen(folder: MemoryFolder, path: str) -> bool:
+    """Whether a path was skipped, or lies in a folder that was: then nothing is known of its being gone."""
+    return any(path == place or path.startswith(f"{place}/") for place in folder.skipped)

@@ -1,0 +1,47 @@
+"""Who may write what: a policy says allow, ask or deny for each change before it is applied. Floor 3."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+from mdmemory.errors import PermissionDenied
+from mdmemory.files.changes import Change
+
+Decision = Literal["allow", "ask", "deny"]
+Policy = Callable[[Change, str], Decision | Awaitable[Decision]]
+"""Takes a change and its author (such as `agent:session-1`)."""
+Confirm = Callable[[Change, str], bool | Awaitable[bool]]
+"""Asks a person about a change whose policy says `ask`."""
+
+
+def allow_all(change: Change, author: str) -> Decision:
+    """The default: every change may be made."""
+    return "allow"
+
+
+def read_only(change: Change, author: str) -> Decision:
+    """A policy under which nothing is written."""
+    return "deny"
+
+
+async def permit(changes: Sequence[Change], author: str, policy: Policy, confirm: Confirm | None) -> None:
+    """Ask the policy, and where it says so a person, about every change before any is made.
+
+    Raises:
+        PermissionDenied: one was refused; none is made.
+    """
+    for change in changes:
+        decision = policy(change, author)
+        verdict = await decision if inspect.isawaitable(decision) else decision
+        what = f"{type(change).__name__} {change.path}"
+        if verdict == "allow":
+            continue
+        if verdict != "ask":
+            raise PermissionDenied(f"{what} is not allowed here. Nothing was written; go on without it or tell the user.")
+        if confirm is None:
+            raise PermissionDenied(f"{what} needs a person's consent, and there is nobody to ask here. Nothing was written.")
+        answer = confirm(change, author)
+        if not (await answer if inspect.isawaitable(answer) else answer):
+            raise PermissionDenied(f"{what} was refused by the user. Nothing was written; don't try it again.")
