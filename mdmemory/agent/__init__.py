@@ -1,0 +1,1 @@
+"""What an agent sees and does: tools, selector, hints, session, turn."""

@@ -1,0 +1,132 @@
+"""A session: one conversation on a memory. It owns what outlasts a turn: what was shown and said, the prompt. Floor 4."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Generator, Sequence
+from types import TracebackType
+from typing import Any
+
+from mdmemory.agent.hints import Hint
+from mdmemory.agent.selector import Message
+from mdmemory.agent.tools import Seen
+from mdmemory.agent.turn import Turn
+from mdmemory.files.index import render_line
+from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.models import Model
+from mdmemory.render import render
+
+QUERY_MESSAGES = 6  # the last messages that selection looks at
+MAX_NEWS_LINES = 10
+
+
+class Session:
+    """One conversation; made by `memory.session(id)`.
+
+    Args:
+        id: names the conversation in the history.
+        model: chooses files for hints; None leaves it to lexical recall.
+    """
+
+    def __init__(self, id: str, folder: MemoryFolder, model: Model | None = None) -> None:
+        self.id = id
+        self.folder = folder
+        self.model = model
+        self.seen = Seen()
+        self.shown: dict[str, str] = {}
+        """The etag of each file that hints brought."""
+        self._messages: deque[Message] = deque(maxlen=QUERY_MESSAGES)
+        self._prompt: str | None = None
+        self._prompt_paths: frozenset[str] = frozenset()
+        self._news_mark = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def turn(self, text: str) -> TurnStart:
+        """Begin a turn with the user's message: `turn = await session.turn(text)`, or `async with session.turn(text) as turn:`."""
+        return TurnStart(Turn(self, text))
+
+    async def prompt(self) -> str:
+        """Instructions and index; the same text until a file it names is forgotten."""
+        if self._prompt is None:
+            index = await self.folder.prompt_index()
+            self._prompt_paths = frozenset(self.folder.files)
+            self._news_mark = self.folder.change_mark
+            writable = not self.folder.is_read_only
+            text = render(
+                "instructions",
+                self.folder.config.prompts_dir,
+                types=self.folder.types,
+                index=index.text.strip(),
+                can_write=writable,
+            )
+            self._prompt = text
+        return self._prompt
+
+    def thaw_if_forgotten(self) -> None:
+        """Have the prompt rendered anew when a file it may name is gone: what was deleted must not go on speaking."""
+        if not self._prompt_paths <= self.folder.files.keys():
+            self._prompt = None
+            self._prompt_paths = frozenset()
+
+    def index_news(self) -> str:
+        """Index lines of files that others changed since the prompt was rendered, each change once."""
+        if self._prompt is None:
+            return ""
+        changed = [
+            path
+            for path in self.folder.changes_since(self._news_mark)
+            if path in self.folder.files and path not in self.seen.written
+        ]
+        lines = [line for path in changed if (line := render_line(path, self.folder.listed[path])) not in self._prompt]
+        more = [f"… and {len(lines) - MAX_NEWS_LINES} more"] if len(lines) > MAX_NEWS_LINES else []
+        return "\n".join([*lines[:MAX_NEWS_LINES], *more])
+
+    def is_news(self, path: str) -> bool:
+        """Whether a file was not shown yet, or has changed since."""
+        known = self.folder.files.get(path)
+        return known is None or path not in self.shown or self.shown[path] != known.etag
+
+    def told(self, hint: Hint) -> None:
+        """Note what a hint brought, so that it comes only once."""
+        self.shown.update((file.path, file.etag) for file in hint.files)
+        self._news_mark = self.folder.change_mark
+
+    def compacted(self) -> None:
+        """Tell that the host shortened its context: files may be shown again, and the prompt is rendered anew."""
+        self.shown.clear()
+        self._prompt = None
+
+    def remember(self, role: str, text: str) -> Sequence[Message]:
+        """Add a message to the conversation, and return its last few."""
+        self._messages.append(Message(role, text))
+        return tuple(self._messages)
+
+    def own(self, task: asyncio.Task[Any]) -> None:
+        """Keep hold of a turn's task, so that `close` can end it."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End what is still running; closing twice is fine."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+class TurnStart:
+    """What `session.turn(text)` returns: awaited it gives the turn; with `async with` the turn also ends with the block."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    def __await__(self) -> Generator[Any, None, Turn]:
+        return self._turn.start().__await__()
+
+    async def __aenter__(self) -> Turn:
+        return await self._turn.start()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._turn.cancel()

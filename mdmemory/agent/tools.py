@@ -1,0 +1,218 @@
+"""The toolset: Read, Write, Edit and Delete over one memory folder, as agents know them. Floor 4.
+
+A tool never raises for what a model can mend: the answer then is text that says how to mend the call. Answers name files by their
+path in the folder. A toolset remembers what was read through it: that is what Write may overwrite and what Edit is based on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from mdmemory.agent.answers import DEFAULT_LINES, numbered, saved
+from mdmemory.agent.arguments import check_arguments
+from mdmemory.backends.paths import check
+from mdmemory.backends.protocol import FileProblem, etag_of, problem_error
+from mdmemory.errors import Conflict, InvalidArguments, MdmemoryError
+from mdmemory.files.changes import Change, Create, Delete, Replace, crlf, edit_text, uses_crlf
+from mdmemory.files.memory_file import BOM, decode, encode
+from mdmemory.folder.memory_folder import Applied, MemoryFolder
+from mdmemory.render import render
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A tool's answer to the model."""
+
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool, for any framework: JSON Schema in, text out.
+
+    Args:
+        input_schema: JSON Schema of the arguments, an object.
+        read_only: whether a call leaves the memory as it is.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    read_only: bool
+    run: Callable[[Mapping[str, Any]], Awaitable[str]]
+
+    async def __call__(self, arguments: Mapping[str, Any]) -> ToolResult:
+        """Call the tool; errors come back as text for the model."""
+        try:
+            return ToolResult(await self.run(check_arguments(self.name, arguments, self.input_schema)))
+        except Conflict as error:
+            current = f"\n\nThe file now:\n{numbered(error.current)}" if error.current is not None else ""
+            return ToolResult(f"{error}{current}", is_error=True)
+        except MdmemoryError as error:
+            return ToolResult(str(error), is_error=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What went through the tools of one conversation: the bytes read by path, and the paths written or deleted."""
+
+    read: dict[str, bytes] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+
+
+class Toolset:
+    """Read, Write, Edit and Delete for one conversation.
+
+    Args:
+        seen: what the conversation has read and written so far.
+        author: who the history says made the changes, such as `agent:session-1`.
+        after_call: gives text to add to an answer, or ""; for hosts that have no other place for a hint.
+    """
+
+    def __init__(
+        self, folder: MemoryFolder, author: str, seen: Seen | None = None, after_call: Callable[[], Awaitable[str]] | None = None
+    ) -> None:
+        self.folder = folder
+        self.author = author
+        self.seen = seen or Seen()
+        self._after_call = after_call
+        self.tools: tuple[Tool, ...] = (
+            self._tool("Read", {"default_limit": DEFAULT_LINES}, ("file_path", "offset?", "limit?"), self._run_read),
+            self._tool("Write", {"types": list(folder.types)}, ("file_path", "content"), self._run_write),
+            self._tool("Edit", {}, ("file_path", "old_string", "new_string", "replace_all?"), self._run_edit),
+            self._tool("Delete", {}, ("file_path",), self._run_delete),
+        )
+
+    def _tool(
+        self,
+        name: str,
+        variables: Mapping[str, object],
+        parameters: Sequence[str],
+        run: Callable[[Mapping[str, Any]], Awaitable[str]],
+    ) -> Tool:
+        properties = {parameter.rstrip("?"): _PARAMETERS[parameter.rstrip("?")] for parameter in parameters}
+        required = [parameter for parameter in parameters if not parameter.endswith("?")]
+        schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        description = render(f"tool_{name.lower()}", self.folder.config.prompts_dir, **variables)
+        return Tool(name, description, schema, name == "Read", run)
+
+    @property
+    def names(self) -> list[str]:
+        """The tools' names."""
+        return [tool.name for tool in self.tools]
+
+    def openai(self) -> list[dict[str, Any]]:
+        """The tools as the OpenAI chat completions API takes them."""
+        return [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.input_schema)},
+            }
+            for tool in self.tools
+        ]
+
+    def anthropic(self) -> list[dict[str, Any]]:
+        """The tools as the Anthropic Messages API takes them."""
+        return [
+            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)} for tool in self.tools
+        ]
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolResult:
+        """Call a tool by name.
+
+        Args:
+            arguments: as the model gave them, decoded or as JSON text.
+        """
+        tool = next((tool for tool in self.tools if tool.name == name), None)
+        if tool is None:
+            return ToolResult(f"There is no memory tool {name!r}; there are {', '.join(self.names)}.", is_error=True)
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments or "{}")
+            except (ValueError, RecursionError) as error:
+                return ToolResult(f"The arguments of {name} are not valid JSON ({error}). Call it again.", is_error=True)
+        result = await tool(cast("Mapping[str, Any]", arguments))
+        more = await self._after_call() if self._after_call else ""
+        return ToolResult(f"{result.text}\n\n{more}", result.is_error) if more else result
+
+    async def _run_read(self, arguments: Mapping[str, Any]) -> str:
+        path = _path(arguments)
+        data = await self.folder.read(path)
+        text = decode(path, data).removeprefix(BOM)
+        self.seen.read[path] = data
+        return numbered(text, arguments.get("offset", 1), arguments.get("limit", DEFAULT_LINES))
+
+    async def _run_write(self, arguments: Mapping[str, Any]) -> str:
+        path, content = _path(arguments), arguments["content"]
+        found = (await self.folder.read_many([path]))[path]
+        if isinstance(found, FileProblem):
+            if found.kind != "absent":
+                raise problem_error(path, found)
+            return await self._apply(Create(path, encode(path, content)), "Write")
+        base = self.seen.read.get(path)
+        if base is None and found.data != content.encode("utf-8", "replace"):
+            raise InvalidArguments(
+                f"{path} exists. Read it first, so that nothing in it is lost by mistake; then Write, or use Edit to change a part."
+            )
+        old = decode(path, found.data)
+        content = crlf(content) if uses_crlf(old) and "\r\n" not in content else content
+        mark = BOM if old.startswith(BOM) and not content.startswith(BOM) else ""
+        base = found.data if base is None else base
+        return await self._apply(Replace(path, encode(path, mark + content), etag_of(base), base), "Write")
+
+    async def _run_edit(self, arguments: Mapping[str, Any]) -> str:
+        path = _path(arguments)
+        encode(path, arguments["new_string"])
+        base = self.seen.read.get(path)
+        if base is None or not _stands_in(arguments["old_string"], base):
+            base = await self.folder.read(path)  # not read before, or the text was seen in a hint: what counts is the file now
+        try:
+            text = edit_text(
+                decode(path, base),
+                arguments["old_string"],
+                arguments["new_string"],
+                replace_all=arguments.get("replace_all", False),
+            )
+        except InvalidArguments as error:
+            raise InvalidArguments(f"{path}: {error}. Nothing was written.") from None
+        return await self._apply(Replace(path, encode(path, text), etag_of(base), base), "Edit")
+
+    async def _run_delete(self, arguments: Mapping[str, Any]) -> str:
+        path = _path(arguments)
+        base = self.seen.read.get(path)
+        await self.folder.apply([Delete(path, None if base is None else etag_of(base))], self.author, "Delete")
+        self.seen.read.pop(path, None)
+        self.seen.written.add(path)
+        return f"Deleted {path}. Its line in the index is gone too."
+
+    async def _apply(self, change: Change, reason: str) -> str:
+        applied: Applied = await self.folder.apply([change], self.author, reason)
+        after = next(item.after for item in applied.files if item.path == change.path)
+        self.seen.read[change.path] = after or b""
+        self.seen.written.add(change.path)
+        return saved(change, applied, self.folder.files.get(change.path))
+
+
+_PARAMETERS: Mapping[str, Mapping[str, Any]] = {
+    "file_path": {"type": "string", "description": "Path inside the memory folder, such as user/role.md"},
+    "offset": {"type": "integer", "minimum": 1, "description": "First line to read, from 1"},
+    "limit": {"type": "integer", "minimum": 1, "description": "How many lines to read"},
+    "content": {"type": "string", "description": "The whole file: frontmatter, then the memory"},
+    "old_string": {"type": "string", "description": "The exact text to replace"},
+    "new_string": {"type": "string", "description": "The text to put in its place"},
+    "replace_all": {"type": "boolean", "description": "Replace every occurrence (default false)"},
+}
+
+
+def _stands_in(old: str, data: bytes) -> bool:
+    text = data.decode("utf-8", "replace")
+    return old in text or crlf(old) in text
+
+
+def _path(arguments: Mapping[str, Any]) -> str:
+    """The path as the folder has it: models like to begin with `./`."""
+    return check(arguments["file_path"].strip().removeprefix("./"))

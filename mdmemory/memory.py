@@ -1,0 +1,110 @@
+"""open_memory and Memory: the front door. Floor 5."""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from mdmemory.agent.session import Session
+from mdmemory.agent.tools import Toolset
+from mdmemory.backends.protocol import Backend
+from mdmemory.config import Config
+from mdmemory.errors import ConfigError
+from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.permissions import Confirm, Policy, allow_all
+from mdmemory.models import Model, model_from_string
+from mdmemory.recall.ranking import Match
+
+logger = logging.getLogger("mdmemory")
+
+
+class Memory:
+    """An open memory; made by `open_memory`.
+
+    Args:
+        folder: its files, index and history.
+        tools: Read, Write, Edit and Delete outside of any session.
+    """
+
+    def __init__(self, folder: MemoryFolder, model: Model | None = None) -> None:
+        self.folder = folder
+        self.model = model
+        self.tools = Toolset(folder, "agent:")
+        self._sessions: dict[str, Session] = {}
+
+    def session(self, id: str | None = None) -> Session:
+        """The conversation with this id, begun now if it is new; without an id, a new one."""
+        key = id or uuid.uuid4().hex[:12]
+        if key not in self._sessions:
+            self._sessions[key] = Session(key, self.folder, self.model)
+        return self._sessions[key]
+
+    async def search(self, query: str, *, limit: int = 10) -> list[Match]:
+        """Memory files that share words with the query, best first.
+
+        Raises:
+            Unavailable: the folder can't be looked at.
+        """
+        await self.folder.refresh()
+        return await self.folder.search(query, limit=limit)
+
+    async def close(self) -> None:
+        """End every session and close the backend."""
+        for session in self._sessions.values():
+            await session.close()
+        await self.folder.close()
+
+
+@asynccontextmanager
+async def open_memory(
+    location: str | os.PathLike[str] | Backend,
+    *,
+    model: Model | str | None = None,
+    config: Config | None = None,
+    policy: Policy = allow_all,
+    confirm: Confirm | None = None,
+) -> AsyncIterator[Memory]:
+    """Open a memory: `async with open_memory("~/memory") as memory:`.
+
+    Args:
+        location: a folder's path, a `file://` or `memory://` URL, or a backend.
+        model: chooses the files for hints: a callable, or a string such as `openai:gpt-x`; None leaves it to lexical recall.
+        policy: says which changes are allowed, asked about or denied; `read_only` denies all.
+        confirm: asks a person about a change whose policy says `ask`.
+
+    Raises:
+        ConfigError: the location or the model can't be used.
+    """
+    backend = _backend(location)
+    chosen = model_from_string(model) if isinstance(model, str) else model
+    memory = Memory(MemoryFolder(backend, config, policy, confirm), chosen)
+    try:
+        await memory.folder.recover()
+        yield memory
+    finally:
+        await memory.close()
+        if isinstance(model, str) and (close := getattr(chosen, "close", None)):
+            await close()
+
+
+def _backend(location: str | os.PathLike[str] | Backend) -> Backend:
+    if not isinstance(location, (str, os.PathLike)):
+        return location
+    text = os.fspath(location)
+    url = urlsplit(text) if "://" in text else None
+    if url is not None and url.scheme == "memory":
+        from mdmemory.backends.memory import MemoryBackend
+
+        return MemoryBackend()
+    if url is not None and url.scheme != "file":
+        raise ConfigError(
+            f"There is no backend for {url.scheme}:// locations. Give a folder's path, a file:// or memory:// URL, or a backend."
+        )
+    from mdmemory.backends.local import LocalBackend
+
+    return LocalBackend(Path(unquote(url.path) if url else text).expanduser())
