@@ -1,0 +1,26 @@
+"""The terminal's door: `mdmemory`. Floor 7.
+
+Each command imports what it needs when it runs, so that `mdmemory --help` is quick.
+"""
+
+from __future__ import annotations
+
+import click
+
+from mdmemory import __version__
+from mdmemory.cli.agent_commands import chat, demo, prompt
+from mdmemory.cli.doctor_command import doctor
+from mdmemory.cli.file_commands import init, ls, search, show
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="mdmemory")
+def main() -> None:
+    """A long-term memory for agents: a folder of Markdown files that people can read and edit.
+
+    The folder is ./memory unless --folder or MDMEMORY_FOLDER names another.
+    """
+
+
+for command in (init, ls, show, search, prompt, doctor, chat, demo):
+    main.add_command(command)
