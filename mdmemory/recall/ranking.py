@@ -6,6 +6,7 @@ the file covers, times decay. Without a shared term nothing returns. Updated fil
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -84,7 +85,7 @@ class LexicalIndex:
             return []
         from mdmemory.recall.bm25 import bm25_scores
 
-        paths = sorted(covered, key=lambda path: (-covered[path], path))[:MAX_CANDIDATES]
+        paths = heapq.nsmallest(MAX_CANDIDATES, covered, key=lambda path: (-covered[path], path))
         scores = bm25_scores([self._terms[path] for path in paths], list(idf), idf)
         best = max(scores) or 1.0
         ranked = []
