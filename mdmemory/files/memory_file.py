@@ -17,7 +17,7 @@ from typing import Any
 import frontmatter
 
 from mdmemory.errors import InvalidMemoryFile
-from mdmemory.files.strict_yaml import Field, Split, StrictYAML, quote, read_fields, split
+from mdmemory.files.strict_yaml import Field, StrictYAML, quote, read_fields, split
 
 DEFAULT_TYPES: Mapping[str, str] = {
     "user": "who the user is: role, goals, knowledge, preferences",
@@ -89,7 +89,8 @@ def parse(path: str, data: bytes, *, complete: bool = True) -> MemoryFile:
         return MemoryFile(path, _header(path, {}, text), text)
     body = text[parts.body :]
     warnings = tuple(_comment_warnings(text[parts.start : parts.end], handler.fields))
-    return MemoryFile(path, _header(path, fields, body), body, warnings)
+    lines = {field.key: field.line for field in handler.fields}
+    return MemoryFile(path, _header(path, fields, body, lines), body, warnings)
 
 
 def decode(path: str, data: bytes, *, complete: bool = True) -> str:
@@ -129,14 +130,14 @@ def encode(path: str, text: str) -> bytes:
         ) from None
 
 
-def _header(path: str, fields: Mapping[str, Any], body: str) -> Header:
+def _header(path: str, fields: Mapping[str, Any], body: str, lines: Mapping[str, int] = {}) -> Header:
     nested = fields.get("metadata")
     fallback = nested if isinstance(nested, dict) else {}
 
     def text(key: str) -> str | None:
         value = fields.get(key, fallback.get(key))
         if value is not None and not isinstance(value, str):
-            raise InvalidMemoryFile(path, f"the field {key!r} must be text")
+            raise InvalidMemoryFile(path, f"the field {key!r} must be text", lines.get(key, lines.get("metadata")))
         return value.strip() if value else None
 
     tags = fields.get("tags", fallback.get("tags")) or ()
@@ -231,13 +232,14 @@ def set_field(path: str, data: bytes, key: str, value: str | Sequence[str] | Non
         value: text or a list of texts; None removes the field.
 
     Raises:
-        InvalidMemoryFile: the file has no frontmatter, a broken one, or one in which the field can't be set without changing others.
+        InvalidMemoryFile: the file has no frontmatter, a broken one, or one that would be, or would change elsewhere too.
     """
     text = decode(path, data)
     mark = BOM if text.startswith(BOM) else ""
     text = text.removeprefix(BOM)
-    parts, fields = _fields(path, text)
-    if parts is None:
+    parts = split(path, text)
+    fields = None if parts is None else read_fields(path, text[parts.start : parts.end])
+    if parts is None or fields is None:
         raise InvalidMemoryFile(path, "it has no frontmatter, so no field can be set", 1)
     head = text[parts.start : parts.end]
     newline = "\r\n" if text[: parts.start].endswith("\r\n") else "\n"
@@ -249,17 +251,11 @@ def set_field(path: str, data: bytes, key: str, value: str | Sequence[str] | Non
     else:
         wanted[key] = value if isinstance(value, str) else list(value)
         head = head + f"{quote(key)}: {_rendered(value)}{newline}" if field is None else _with_value(head, field, value)
-    text = text[: parts.start] + head + text[parts.end :]
-    encoded = encode(path, mark + text)
-    if {field.key: field.value for field in _fields(path, text)[1]} != wanted:  # odd line ends, `? key`, and what else YAML allows
-        raise InvalidMemoryFile(path, f"{key!r} can't be set without changing more of the frontmatter; edit the file itself", 1)
-    return encoded
-
-
-def _fields(path: str, text: str) -> tuple[Split | None, Sequence[Field]]:
-    parts = split(path, text)
-    fields = None if parts is None else read_fields(path, text[parts.start : parts.end])
-    return (None, ()) if fields is None else (parts, fields)
+    changed = encode(path, mark + text[: parts.start] + head + text[parts.end :])
+    file = parse(path, changed)
+    if file.header.fields != wanted or file.body != text[parts.body :]:  # odd line ends, `? key`, and what else YAML allows
+        raise InvalidMemoryFile(path, f"{key!r} can't be set without changing more than that; edit the file itself", 1)
+    return changed
 
 
 def _without(head: str, field: Field) -> str:

@@ -27,6 +27,7 @@ _FIRST_KEY = re.compile(
     (?: "[^"\n]*"[ \t]* | '[^'\n]*'[ \t]* | (?P<word>[\w-]+)(?=:) | [^\s"'\#:\-\[{>|*&!%](?:[^\n:]|:(?=\S))* ) :(?=\s|$)""",
     re.VERBOSE,
 )
+_EXAMPLE = "'it''s like this'"
 _UNSAFE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]')  # lone surrogates stay, for `encode` to refuse
 _NOT_PLAIN = re.compile(r"(?![\w(/$])|.*(?::(?:\s|$)|\s\#|\s$)|(?:[yn]|[-+.]?[0-9][-+.\w]*)$", re.IGNORECASE)
 
@@ -150,8 +151,9 @@ def read_fields(path: str, yaml_text: str, first_line: int = 2) -> list[Field] |
     try:
         return reader.document()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        reason = f"the frontmatter is not valid YAML: {error.problem}; put the value in single quotes, with each ' in it doubled"
+        opened = re.search("scanning|flow", error.context or "")  # then the context is the quote or bracket that isn't closed
+        mark: Any = error.context_mark if opened and error.context_mark else error.problem_mark
+        reason = f"the frontmatter is not valid YAML: {error.problem}; text with special characters goes in quotes: {_EXAMPLE}"
         raise InvalidMemoryFile(path, reason, mark and reader.line(mark.index)) from None
     except yaml.reader.ReaderError as error:
         reason = f"the frontmatter contains the character U+{_code(error.character):04X}, which YAML does not allow; leave it out"
@@ -167,8 +169,8 @@ class _Reader:
 
     def __init__(self, path: str, text: str, first_line: int) -> None:
         self.path, self.text, self.first_line = path, text, first_line
-        self.events = yaml.parse(text, Loader=_LOADER)
-        self.end = 0
+        self.events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+        self.start = self.end = 0
 
     def line(self, index: int) -> int:
         """The line of the file; the parser's own count takes U+2028 and the like for line ends."""
@@ -180,23 +182,19 @@ class _Reader:
     def next(self) -> Any:
         """The next event, without the marks that memory files may not have."""
         event = next(self.events)
-        start, end = event.start_mark.index, event.end_mark.index
-        if start < end or isinstance(event, yaml.ScalarEvent):  # the end of a block has no characters: it lies at what follows
-            self.end = start + len(self.text[start:end].rstrip())
+        self.start, end = event.start_mark.index, event.end_mark.index
+        if self.start < end or isinstance(event, yaml.ScalarEvent):  # the end of a block has no characters: it lies at what follows
+            self.end = self.start + len(self.text[self.start : end].rstrip())
         if isinstance(event, yaml.AliasEvent):
-            raise self.refuse(
-                event, f"*{event.anchor} is a YAML alias, which memory files may not use; quote the value if it is text"
-            )
+            raise self.refuse(event, f"*{event.anchor} is a YAML alias, which memory files may not use; quote it if it is text")
         if getattr(event, "anchor", None):
-            raise self.refuse(
-                event, f"&{event.anchor} is a YAML anchor, which memory files may not use; quote the value if it is text"
-            )
+            raise self.refuse(event, f"&{event.anchor} is a YAML anchor, which memory files may not use; quote it if it is text")
         if getattr(event, "tag", None):
             raise self.refuse(event, "a YAML tag (!…) may not be used in a memory file; quote the value if it is text")
         return event
 
     def document(self) -> list[Field] | None:
-        event = self.next()
+        event: Any = self.next()
         while isinstance(event, (yaml.StreamStartEvent, yaml.DocumentStartEvent)):
             event = self.next()
         if isinstance(event, yaml.StreamEndEvent):
@@ -214,7 +212,7 @@ class _Reader:
         while not isinstance(key := self.next(), yaml.MappingEndEvent):
             if not isinstance(key, yaml.ScalarEvent):
                 raise self.refuse(key, "a key must be plain text")
-            key_start, key_end = key.start_mark.index, self.end
+            key_start, key_end = self.start, self.end
             line = self.line(key_start)
             if key.value in seen:
                 raise self.refuse(key, f"the key {key.value!r} stands on line {seen[key.value]} already; keep one of the two")
@@ -243,7 +241,9 @@ def quote(value: str, *, in_list: bool = False) -> str:
     Args:
         in_list: whether it stands between brackets, where a comma would end it.
     """
-    if value and not (_UNSAFE.search(value) or _NOT_PLAIN.match(value) or (in_list and set(value) & set(",:[]{}"))):
+    if value and not (
+        _UNSAFE.search(value.replace("\\", "")) or _NOT_PLAIN.match(value) or (in_list and set(value) & set(",:?[]{}"))
+    ):
         resolvers = yaml.SafeLoader.yaml_implicit_resolvers.get(value[0], ())
         if not any(pattern.match(value) for _, pattern in resolvers):
             return value
