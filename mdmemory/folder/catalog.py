@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from mdmemory.backends.paths import collision_key
-from mdmemory.backends.protocol import COULD_NOT_LOOK, Backend, File, Range, Scan, Version, etag_of
+from mdmemory.backends.protocol import COULD_NOT_LOOK, MAX_FILE_BYTES, Backend, File, FileProblem, Range, Scan, Version, etag_of
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.index import Listed
 from mdmemory.files.memory_file import Header, MemoryFile, parse
@@ -18,9 +19,14 @@ JOURNAL = "journal/"
 MAX_RECALL_BYTES = 262_144
 
 
+def is_markdown(path: str) -> bool:
+    """Whether a path ends in `.md`."""
+    return path.lower().endswith(".md")
+
+
 def is_memory_path(path: str) -> bool:
     """Whether a path is that of a memory file: `.md`, and neither the index nor a journal."""
-    return path.lower().endswith(".md") and path != INDEX and not path.startswith(JOURNAL)
+    return is_markdown(path) and path != INDEX and not path.startswith(JOURNAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,22 @@ class Known:
     last_good: Header | None = None
 
 
+Difference = tuple[Known | None, Known | None]
+"""What was known of a file before and is known now; None for absent."""
+
+
+def etag_in(known: Known | None) -> str | None:
+    """The etag, where there is a file and it is known."""
+    return None if known is None else known.etag
+
+
+def is_same(before: Known | None, now: Known | None) -> bool:
+    """Whether both are known to be the same bytes, or the same absence."""
+    if before is None or now is None:
+        return before is now
+    return before.etag is not None and before.etag == now.etag
+
+
 class Catalog:
     """Every memory file's header, kept by `refresh`; the only state a folder has between calls."""
 
@@ -54,20 +76,21 @@ class Catalog:
         self.recall = LexicalIndex()
         self.scanned = False
         self._versions: dict[str, Version] = {}
-        self._names: dict[str, str] = {}
+        self._alike: defaultdict[str, set[str]] = defaultdict(set)
 
-    async def refresh(self, backend: Backend) -> dict[str, tuple[Known | None, Known | None]]:
+    async def refresh(self, backend: Backend) -> dict[str, Difference]:
         """Scan, and read what changed.
 
         Returns:
-            What was known before and is known now of each memory file that changed; None for absent.
+            The memory files that changed.
         """
         scan = await backend.scan(self._versions)
-        changed: dict[str, tuple[Known | None, Known | None]] = {}
-        for path in self._vanished(scan):
-            changed[path] = (self.files.get(path), None)
-            self.forget(path)
         texts = await self._recall_texts(backend, scan)
+        changed: dict[str, Difference] = {}
+        for path in self._vanished(scan):
+            if path in self.files:
+                changed[path] = (self.files[path], None)
+            self.forget(path)
         for path, head in scan.heads.items():
             entry = scan.files[path]
             self._versions[path] = entry.version
@@ -75,12 +98,26 @@ class Catalog:
                 self.index_data = head if len(head) == entry.size else None
             elif is_memory_path(path):
                 before = self.files.get(path)
-                data = texts.get(path, head)
-                known = self.learn(path, data, entry.size, entry.mtime_ns)
-                if before is None or before.etag is None or before.etag != known.etag:
-                    changed[path] = (before, known)
+                now = self.learn(path, texts.get(path, head), entry.size, entry.mtime_ns)
+                if not is_same(before, now):
+                    changed[path] = (before, now)
         self.skipped = scan.skipped
         self.scanned = True
+        return changed
+
+    def take(self, found: Mapping[str, File | FileProblem]) -> dict[str, Difference]:
+        """Take in memory files that were read; returns those that changed."""
+        changed: dict[str, Difference] = {}
+        for path, file in found.items():
+            before = self.files.get(path)
+            if isinstance(file, File):
+                self._versions[path] = ""  # only a scan knows it
+                now = self.learn(path, file.data, file.size, file.mtime_ns)
+                if not is_same(before, now):
+                    changed[path] = (before, now)
+            elif file.kind == "absent" and before is not None:
+                self.forget(path)
+                changed[path] = (before, None)
         return changed
 
     def _vanished(self, scan: Scan) -> list[str]:
@@ -91,9 +128,12 @@ class Catalog:
         return sorted(gone)
 
     async def _recall_texts(self, backend: Backend, scan: Scan) -> Mapping[str, bytes]:
-        """The text of changed files that are larger than their head, in one round trip, up to 256 KB of each."""
+        """The text of changed files that are larger than their head, in one round trip.
+
+        Up to 256 KB of each; the whole only of one whose etag is known, so that the same bytes are seen to be the same.
+        """
         large = {
-            path: Range(0, MAX_RECALL_BYTES)
+            path: None if etag_in(self.files.get(path)) and scan.files[path].size <= MAX_FILE_BYTES else Range(0, MAX_RECALL_BYTES)
             for path, head in scan.heads.items()
             if scan.files[path].size > len(head) and is_memory_path(path)
         }
@@ -103,21 +143,11 @@ class Catalog:
     def learn(self, path: str, data: bytes, size: int, mtime_ns: int) -> Known:
         """Take in a file's bytes, or the first of them."""
         before = self.files.get(path)
-        complete = len(data) == size
-        etag = etag_of(data) if complete else None
-        try:
-            file = parse(path, data, complete=complete)
-        except InvalidMemoryFile as error:
-            last_good = (before.header or before.last_good) if before else None
-            known = Known(size, mtime_ns, etag, None, error, last_good=last_good)
-            text = data.decode("utf-8", "replace")
-        else:
-            known = Known(size, mtime_ns, etag, file.header, warnings=file.warnings)
-            text = _recall_text(file)
+        known, text = known_from(path, data, size, mtime_ns, (before.header or before.last_good) if before else None)
         self.files[path] = known
         self.listed[path] = listed_as(path, known)
-        self._names[collision_key(path)] = path
-        self.recall.put(path, text, mtime_ns)
+        self._alike[collision_key(path)].add(path)
+        self.recall.put(path, text[:MAX_RECALL_BYTES], mtime_ns)
         return known
 
     def wrote(self, path: str, data: bytes, mtime_ns: int) -> None:
@@ -125,7 +155,7 @@ class Catalog:
         self._versions[path] = ""
         if path == INDEX:
             self.index_data = data
-        else:
+        elif is_memory_path(path):
             self.learn(path, data, len(data), mtime_ns)
 
     def forget(self, path: str) -> None:
@@ -136,16 +166,25 @@ class Catalog:
         self.files.pop(path, None)
         self.listed.pop(path, None)
         self.recall.remove(path)
-        if self._names.get(collision_key(path)) == path:
-            del self._names[collision_key(path)]
+        self._alike[collision_key(path)].discard(path)
 
     def lookalike(self, path: str) -> str | None:
         """An existing file whose name a person, or some disk, takes for this one."""
-        return self._names.get(collision_key(path))
+        key = collision_key(path)
+        if key == collision_key(INDEX):
+            return INDEX if path != INDEX else None
+        return min(self._alike.get(key, set()) - {path}, default=None)
 
-    def below(self, folder: str) -> Iterator[str]:
-        """Every memory file in a folder."""
-        return (path for path in self.files if path.startswith(f"{folder}/"))
+
+def known_from(path: str, data: bytes, size: int, mtime_ns: int, last_good: Header | None = None) -> tuple[Known, str]:
+    """What a file's bytes, or the first of them, say of it; and its text for recall."""
+    complete = len(data) == size
+    etag = etag_of(data) if complete else None
+    try:
+        file = parse(path, data, complete=complete)
+    except InvalidMemoryFile as error:
+        return Known(size, mtime_ns, etag, None, error, last_good=last_good), data.decode("utf-8", "replace")
+    return Known(size, mtime_ns, etag, file.header, warnings=file.warnings), _recall_text(file)
 
 
 def listed_as(path: str, known: Known) -> Listed:
