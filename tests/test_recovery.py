@@ -167,14 +167,14 @@ async def test_old_bytes_that_a_person_put_back_stay(tmp_path: Path) -> None:
 
 
 async def test_a_commit_under_way_elsewhere_is_waited_for(tmp_path: Path) -> None:
-    """A save that finds another process's commit between intent and done finishes it first, whoever comes to it."""
+    """Whoever comes to another process's commit between intent and done finishes it first."""
     await applied(tmp_path, [Create("a.md", OLD)])
     backend = LocalBackend(tmp_path)
     intent = Intent("c9", datetime.now(UTC), "agent:b", "Edit", (FileChange("a.md", etag_of(OLD), etag_of(NEW)),))
     folder = await healed(tmp_path)
     (tmp_path / object_path(etag_of(NEW))).write_bytes(NEW)
     await backend.commit("other", [Append(LOG, intent.line(), '"id":"c9"')])
-    await folder.apply([Create("b.md", MADE)], "agent:a", "Write")
+    await folder.recover()
     assert visible(tmp_path)["a.md"] == NEW and "- [New](a.md) — about new" in index_of(tmp_path).splitlines()
     assert "[Old]" not in index_of(tmp_path)
     authors = [entry.get("author") or entry["done"] for entry in log_of(tmp_path)]

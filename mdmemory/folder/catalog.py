@@ -105,6 +105,13 @@ class Catalog:
         self.scanned = True
         return changed
 
+    @property
+    def index_now(self) -> File | FileProblem | None:
+        """MEMORY.md as last seen or written; None when it is there and unread."""
+        if self.index_data is not None:
+            return File(self.index_data, etag_of(self.index_data), len(self.index_data), 0)
+        return None if INDEX in self._versions or INDEX in self.skipped else FileProblem("absent", "it does not exist")
+
     def take(self, found: Mapping[str, File | FileProblem]) -> dict[str, Difference]:
         """Take in memory files that were read; returns those that changed."""
         changed: dict[str, Difference] = {}

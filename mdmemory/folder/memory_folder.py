@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mdmemory.backends.paths import check
-from mdmemory.backends.protocol import Backend, File, FileProblem, problem_error, shielded
+from mdmemory.backends.protocol import Backend, File, FileProblem, Op, Put, problem_error, shielded
 from mdmemory.config import Config
-from mdmemory.errors import Conflict, InvalidMemoryFile, MdmemoryError
+from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath, MdmemoryError, UnsafeFile
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Rename
 from mdmemory.files.memory_file import DEFAULT_TYPES, Header, decode
@@ -191,22 +191,26 @@ class MemoryFolder:
         commit_id = uuid.uuid4().hex
         rules = Rules(self.types, author.startswith("agent:"), self._catalog.lookalike)
         give_up = time.monotonic() + GIVE_UP_S
+        assumed = self._view.assumed(changes)
         while True:
             moves = moves_of(renames, self.files)
             named = [path for change in changes for path in ((change.new_path,) if isinstance(change, Rename) else (change.path,))]
             touched = [*named, *moves, *moves.values()]
-            found = await self._view.current(touched)
+            found = assumed or await self._view.current(touched)
             settled = settle(changes, {path: _bytes(path, found[path]) for path in touched}, moves, rules)
             commit = Commit(commit_id, author, reason, settled, renames)
             plan = commit.plan(self._catalog, found[INDEX], self._view.outside, self._view.outside_data(found), self.limits)
             if dry_run or not any(item.before != item.after for item in settled):
                 return Applied(None, tuple(settled), plan.index, plan.warnings)
             try:
-                etags = await self.backend.commit(commit_id, plan.ops)
-            except Conflict as conflict:
-                if time.monotonic() > give_up or not _is_news(conflict, found):
+                etags = await self.backend.commit(commit_id, [_with_index(op) for op in plan.ops] if assumed else plan.ops)
+            except (Conflict, InvalidPath, UnsafeFile) as error:
+                if assumed:
+                    assumed = None  # not as it was when last looked at
+                elif not isinstance(error, Conflict) or time.monotonic() > give_up or not _is_news(error, found):
                     raise
-                await asyncio.sleep(random.uniform(0, 0.01))  # another writer was first: merge with what it wrote
+                else:
+                    await asyncio.sleep(random.uniform(0, 0.01))  # another writer was first: merge with what it wrote
                 continue
             return await self._applied(commit, plan, index_written=plan.index_data is None or INDEX in etags)
 
@@ -242,6 +246,11 @@ class MemoryFolder:
         """Close the backend, after a running apply."""
         async with self._lock:
             await self.backend.close()
+
+
+def _with_index(op: Op) -> Op:
+    """What is written without a look needs the index as it was known: a changed one tells that other processes made files."""
+    return replace(op, required=True) if isinstance(op, Put) and op.path == INDEX else op
 
 
 def _bytes(path: str, found: File | FileProblem) -> bytes | None:

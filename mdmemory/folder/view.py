@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from mdmemory.backends.protocol import ABSENT, LOG, Backend, File, FileProblem, Put, etag_of
 from mdmemory.errors import Conflict, MdmemoryError
 from mdmemory.files import index
+from mdmemory.files.changes import Change, Create, Replace
 from mdmemory.files.history import Intent, object_path
 from mdmemory.folder.catalog import INDEX, Catalog, Known, etag_in, is_memory_path, known_from
 from mdmemory.folder.commit import IndexChange, index_text, left_alone, updated_index
@@ -80,6 +81,26 @@ class View:
                 return found
             for intent in () if told.more else told.unfinished:
                 await self._finish(intent)
+
+    def assumed(self, changes: Sequence[Change]) -> Mapping[str, File | FileProblem] | None:
+        """What a commit may take for granted of its files and the index without a look, as its preconditions tell when it is wrong.
+
+        Returns:
+            None when something is not known well enough.
+        """
+        index_now = self.catalog.index_now
+        if index_now is None or self.outside.changes:
+            return None
+        found: dict[str, File | FileProblem] = {}
+        for change in changes:
+            known = self.catalog.files.get(change.path)
+            if isinstance(change, Create) and is_memory_path(change.path) and known is None:
+                found[change.path] = FileProblem("absent", "it does not exist")
+            elif isinstance(change, Replace) and known and change.base_data is not None and known.etag == change.base:
+                found[change.path] = File(change.base_data, change.base, len(change.base_data), known.mtime_ns)
+            else:
+                return None
+        return {**found, INDEX: index_now}
 
     async def _take_in(self, commits: Sequence[Intent]) -> bool:
         """Learn, without a scan, what other processes wrote, and what of it people changed since.
