@@ -11,6 +11,7 @@ from mdmemory import __version__
 from mdmemory.cli.agent_commands import chat, demo, prompt
 from mdmemory.cli.doctor_command import doctor
 from mdmemory.cli.file_commands import init, ls, search, show
+from mdmemory.cli.sync_commands import pull, push
 from mdmemory.cli.terminal import prepare
 
 
@@ -26,5 +27,5 @@ def main(context: click.Context) -> None:
     prepare(context)
 
 
-for command in (init, ls, show, search, prompt, doctor, chat, demo):
+for command in (init, ls, show, search, prompt, doctor, pull, push, chat, demo):
     main.add_command(command)
