@@ -1,0 +1,311 @@
+"""What the helper of ShellBackend answers, read with distrust: whoever has the sandbox may have written it. Floor 1."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from mdmemory.backends import paths
+from mdmemory.backends.protocol import (
+    COULD_NOT_LOOK,
+    MAX_FILE_BYTES,
+    TOO_LARGE,
+    Entry,
+    File,
+    FileProblem,
+    Move,
+    Op,
+    Put,
+    Range,
+    Scan,
+    Version,
+    etag_of,
+    span,
+)
+from mdmemory.errors import Conflict, InvalidPath, Unavailable, UnsafeFile
+
+MAX_FILES: Final = 200_000
+HARD_LINK: Final = "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
+_KINDS: Final = {
+    "link": "a symbolic link, which is never followed",
+    "folder": "a folder, not a file",
+    "fifo": "a FIFO, not a file",
+    "socket": "a socket, not a file",
+    "device": "a device, not a file",
+}
+_DENIED: Final = FileProblem("unavailable", "could not look: permission denied")
+_ABSENT: Final = FileProblem("absent", "it does not exist")
+_PROBLEMS: Final = {
+    "absent": _ABSENT,
+    "blocked": _ABSENT,
+    "denied": _DENIED,
+    **{kind: FileProblem("unsafe", f"it is {words}") for kind, words in _KINDS.items()},
+}
+_REASONS: Final = {
+    "No space left on device": "the disk is full",
+    "Disk quota exceeded": "the disk quota is used up",
+    "File too large": "the file would be larger than this system allows",
+    "Read-only file system": "the folder is read-only",
+    "Permission denied": "the folder is read-only for this user",
+    "Operation not permitted": "the folder is read-only for this user",
+    "Input/output error": "the disk reports an error",
+    "Cannot allocate memory": "the sandbox has no memory left",
+    "can't fork": "the sandbox can start no more processes",
+    "Cannot fork": "the sandbox can start no more processes",
+    "Resource temporarily unavailable": "the sandbox can start no more processes",
+}
+
+
+class Answer(NamedTuple):
+    """What came back: the words of the first line, and the rest."""
+
+    status: str
+    words: str
+    body: bytes
+    stderr: str
+
+
+def parse(verb: str, code: int, stdout: bytes, stderr: bytes) -> Answer:
+    """Split an answer.
+
+    Raises:
+        Unavailable: this is none.
+    """
+    said = stderr[-4000:].decode("utf-8", "replace")
+    first, _, body = stdout.partition(b"\n")
+    if code or not first.startswith(b"mdmemory "):
+        reason = _reason(said) or f"the command ended with {code} and no answer"
+        raise Unavailable(f"the sandbox could not {verb} the memory: {reason}. Check that it runs and has sh, stat, find, awk and tar.")
+    status, _, words = first.decode("utf-8", "surrogateescape").removeprefix("mdmemory ").partition(" ")
+    return Answer(status, words, body, said)
+
+
+def could_not_look(reason: str) -> Unavailable:
+    """The error when nothing is known of what is there."""
+    return Unavailable(f"could not look into the memory folder: {reason}. Check that it is mounted and readable.")
+
+
+class Listed(NamedTuple):
+    """A line of a scan."""
+
+    path: str
+    mode: int
+    links: int
+    changed_ns: int
+    entry: Entry
+
+
+def read_scan(answer: Answer, known: Mapping[str, Version], head_bytes: int) -> Scan:
+    """Take in what a scan found.
+
+    Raises:
+        Unavailable: something could not be looked at, and which is not known, or the answer makes no sense.
+    """
+    lines, rest = _section(answer.body)
+    denied, rest = _section(rest)
+    odd, _, heads = rest.partition(b"\0\0") if rest[:1] != b"\0" else (b"", b"", rest[1:])
+    try:
+        now_ns = _nanoseconds(answer.words.removesuffix(" +0000"))
+        listing = list(_listed(lines))
+    except ValueError as error:
+        raise could_not_look("the sandbox gave a listing that makes no sense") from error
+    skipped = {_name(line): _DENIED.reason for line in denied}
+    skipped |= {_shown(_name(name)): "its name can't be used: it contains a control character" for name in odd.split(b"\0") if name}
+    new = [item for item in listing if _is_new(item, known)]
+    found = _records(heads, [(item.path, min(item.entry.size, head_bytes)) for item in new])
+    files = dict(_files(listing, known, now_ns, skipped))
+    for item in new:
+        head = found.get(item.path)
+        if item.path in files and head is None:  # gone, or unreadable: which of them, only the next scan can tell
+            del files[item.path]
+            skipped.setdefault(item.path, f"{COULD_NOT_LOOK}: it changed meanwhile")
+        elif item.path in files and head is not None and len(head) != min(item.entry.size, head_bytes):
+            files[item.path] = item.entry._replace(version="")
+    return Scan(files, {path: head for path, head in found.items() if path in files}, skipped)
+
+
+def _listed(lines: Sequence[bytes]) -> Iterator[Listed]:
+    if len(lines) > MAX_FILES:
+        raise could_not_look(f"there are more than {MAX_FILES} files")
+    for line in lines:
+        left, bar, right = line.partition(b"|")
+        if not bar:  # a complaint of find or stat: what went away is not there, and what is denied is listed apart
+            if not line.endswith((b"No such file or directory", b"Permission denied")):
+                raise could_not_look(_reason(_name(line)) or "the sandbox could not list it")
+            continue
+        mode, links, date, time, _ = left.decode("ascii").split(" ")
+        mark, _, path = right.partition(b" ./")
+        _, size, changed_date, changed_time, _ = version = mark.decode("ascii").split(" ")
+        if not path or int(size) < 0:
+            raise ValueError(line)
+        entry = Entry(int(size), _nanoseconds(f"{date} {time}"), " ".join(version))
+        yield Listed(_name(path), int(mode, 16), int(links), _nanoseconds(f"{changed_date} {changed_time}"), entry)
+
+
+def _is_new(item: Listed, known: Mapping[str, Version]) -> bool:
+    return stat.S_ISREG(item.mode) and item.path[-3:].lower() == ".md" and known.get(item.path) != item.entry.version
+
+
+def _files(
+    listing: Iterable[Listed], known: Mapping[str, Version], now_ns: int, skipped: dict[str, str]
+) -> Iterator[tuple[str, Entry]]:
+    """The regular files; what is none, or can't be used, goes to `skipped`."""
+    for path, mode, links, changed_ns, entry in listing:
+        if path not in known and (fault := _name_fault(path)):
+            skipped[_shown(path)] = f"its name can't be used: {fault}"
+        elif stat.S_ISREG(mode):
+            is_fresh = known.get(path) != entry.version and _is_fresh(changed_ns, now_ns)
+            yield path, entry._replace(version="") if is_fresh else entry
+            if links > 1:
+                skipped[path] = HARD_LINK
+        elif not stat.S_ISDIR(mode):
+            kind = "link" if stat.S_ISLNK(mode) else "fifo" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+            skipped[path] = _KINDS[kind]
+
+
+def _is_fresh(changed_ns: int, now_ns: int) -> bool:
+    """Whether a file changed so recently that a next change could leave the same mark, as on a local disk."""
+    return changed_ns > now_ns - 2_000_000_000 and (changed_ns > now_ns - 20_000_000 or changed_ns % 1_000_000_000 == 0)
+
+
+def read_files(answer: Answer, wanted: Mapping[str, Range | None]) -> dict[str, File | FileProblem]:
+    """Take in what a read found; a path that the answer says nothing of could not be looked at."""
+    lines, data = _section(answer.body)
+    found: dict[str, File | FileProblem] = {path: FileProblem("unavailable", f"{COULD_NOT_LOOK}: it changed meanwhile") for path in wanted}
+    sizes: dict[str, tuple[int, int]] = {}
+    for line in lines:
+        first, _, rest = _name(line).partition(" ")
+        if first in _PROBLEMS and rest in wanted:
+            found[rest] = _PROBLEMS[first]
+        elif first.isdecimal():
+            date, time, _, path = rest.split(" ", 3)
+            sizes[path.removeprefix("./")] = int(first), _nanoseconds(f"{date} {time}")
+    spans = {path: span(wanted[path], size) for path, (size, _) in sizes.items() if path in wanted}
+    sent = [(path, length) for path, (_, length) in spans.items() if wanted[path] or length <= MAX_FILE_BYTES]
+    records = _records(data, [(path, min(length, MAX_FILE_BYTES + 1)) for path, length in sent])
+    for path, (start, length) in spans.items():
+        size, mtime_ns = sizes[path]
+        part = records.get(path)
+        if length > MAX_FILE_BYTES:
+            found[path] = TOO_LARGE
+        elif part is not None:
+            size = max(size, len(part)) if wanted[path] else len(part)
+            found[path] = File(part, etag_of(part) if (start, len(part)) == (0, size) else None, size, mtime_ns)
+    return found
+
+
+def read_commit(answer: Answer, ops: Sequence[Op]) -> dict[str, str]:
+    """Say what a commit came to.
+
+    Raises:
+        Conflict, InvalidPath, UnsafeFile, Unavailable: as `Backend.commit`.
+    """
+    status, words = answer.status, answer.words
+    if status == "ok":
+        left_out = set(words.split())
+        return {op.path: etag_of(op.data) for n, op in enumerate(ops) if isinstance(op, Put) and str(n) not in left_out}
+    if status == "happened":
+        etags = dict(line.partition(" ")[::2] for line in answer.body.decode("ascii", "replace").splitlines())
+        return {op.path: etags[str(n)] for n, op in enumerate(ops) if isinstance(op, Put) and etags.get(str(n))}
+    if status == "conflict":
+        n, which, etag = words.split(" ")
+        op = ops[int(n)]
+        path = op.dst if isinstance(op, Move) and which == "dst" else op.src if isinstance(op, Move) else op.path
+        raise Conflict(path, None if etag == "-" else etag)
+    if status == "refused":
+        raise _refusal(*words.split(" ", 1))
+    if status == "lost":
+        raise Unavailable(f"the commit was so slow that another took the lock; {_so_far(words)} was written. Try again.")
+    so_far, _, said = words.partition(" ")
+    raise Unavailable(
+        f"Could not save: {_reason(said or answer.stderr) or 'the sandbox refused it'}; {_so_far(so_far)} was written. "
+        "Mend that and try again."
+    )
+
+
+def _so_far(word: str) -> str:
+    return "nothing" if word == "nothing" else "only a part"
+
+
+def _refusal(kind: str, path: str) -> Exception:
+    if kind == "blocked":
+        return InvalidPath(f"{path} is a file, not a folder; nothing was written. Choose another path.")
+    if kind == "folder":
+        return InvalidPath(f"{path} is a folder, not a file; name a file.")
+    if kind == "denied":
+        return Unavailable(f"Could not save: permission denied at {path}; nothing was written. Mend that and try again.")
+    if kind == "hard_link":
+        return UnsafeFile(f"{path} is a hard link, which is never written through. Make it a file of its own by copying it.")
+    return UnsafeFile(f"{path} is {_KINDS.get(kind, 'no file')}. Nothing was written.")
+
+
+def _records(data: bytes, expected: Sequence[tuple[str, int]]) -> dict[str, bytes]:
+    """Cut what `head -v` printed.
+
+    Args:
+        expected: each file, and how many bytes it should have brought. One that vanished has no record; one that changed
+            meanwhile has another length: its record then ends where the next one of those expected begins.
+    """
+    headers = [b"==> ./" + path.encode("utf-8", "surrogateescape") + b" <==\n" for path, _ in expected]
+    found: dict[str, bytes] = {}
+    at = 0
+    for n, (path, length) in enumerate(expected):
+        start = at + 1 if data[at : at + 1] == b"\n" else at
+        if not data.startswith(headers[n], start):
+            continue
+        start += len(headers[n])
+        at = start + length
+        if not _stands(data, at, headers[n + 1 :]):
+            later = (data.find(header, start) for header in headers[n + 1 :])
+            at = next((place for place in later if place >= 0), len(data))
+            at -= data[at - 1 : at] == b"\n" and at > start and at < len(data)
+        found[path] = data[start:at]
+    return found
+
+
+def _stands(data: bytes, at: int, headers: Sequence[bytes]) -> bool:
+    if at >= len(data):
+        return at == len(data)
+    start = at + 1 if data[at : at + 1] == b"\n" else at
+    return any(data.startswith(header, start) for header in headers)
+
+
+def _section(data: bytes) -> tuple[list[bytes], bytes]:
+    if data[:1] == b"\n":
+        return [], data[1:]
+    lines, _, rest = data.partition(b"\n\n")
+    return lines.split(b"\n") if lines else [], rest
+
+
+@lru_cache(maxsize=4096)
+def _seconds(text: str) -> int:
+    return int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+
+
+def _nanoseconds(text: str) -> int:
+    """From `2024-11-30 12:00:00.123456789`, in UTC."""
+    return _seconds(text[:19]) * 1_000_000_000 + int(text[20:29].ljust(9, "0"))
+
+
+def _name(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _shown(name: str) -> str:
+    return repr(name)[1:-1]
+
+
+def _name_fault(path: str) -> str | None:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "it is not UTF-8"
+    return paths.fault(path)
+
+
+def _reason(said: str) -> str | None:
+    """What a tool's complaint comes to; its words may hold paths, and are not passed on."""
+    return next((words for phrase, words in _REASONS.items() if phrase in said), None)
