@@ -37,8 +37,13 @@ class LocalShell:
         self.runs += 1
         self.verbs.append(argv[argv.index("mdmemory") + 1] if "mdmemory" in argv else argv[0])
         process = await asyncio.create_subprocess_exec(
-            *argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env={"PATH": self._path}, cwd="/", start_new_session=True,
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"PATH": self._path},
+            cwd="/",
+            start_new_session=True,
         )
         try:
             async with asyncio.timeout(timeout_s):

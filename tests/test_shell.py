@@ -16,6 +16,7 @@ class TestDash(BackendConformance):
     async def make_backend(self, tmp_path: Path) -> ShellBackend:
         return ShellBackend(LocalShell("dash", tmp_path), str(tmp_path / "memory"))
 
+
 @pytest.mark.skipif("busybox" not in KINDS, reason="no busybox here")
 class TestBusybox(BackendConformance):
     async def make_backend(self, tmp_path: Path) -> ShellBackend:

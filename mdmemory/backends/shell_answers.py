@@ -28,7 +28,9 @@ from mdmemory.backends.protocol import (
 from mdmemory.errors import Conflict, InvalidPath, Unavailable, UnsafeFile
 
 MAX_FILES: Final = 200_000
-HARD_LINK: Final = "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
+HARD_LINK: Final = (
+    "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
+)
 _KINDS: Final = {
     "link": "a symbolic link, which is never followed",
     "folder": "a folder, not a file",
@@ -78,7 +80,9 @@ def parse(verb: str, code: int, stdout: bytes, stderr: bytes) -> Answer:
     first, _, body = stdout.partition(b"\n")
     if code or not first.startswith(b"mdmemory "):
         reason = _reason(said) or f"the command ended with {code} and no answer"
-        raise Unavailable(f"the sandbox could not {verb} the memory: {reason}. Check that it runs and has sh, stat, find, awk and tar.")
+        raise Unavailable(
+            f"the sandbox could not {verb} the memory: {reason}. Check that it runs and has sh, stat, find, awk and tar."
+        )
     status, _, words = first.decode("utf-8", "surrogateescape").removeprefix("mdmemory ").partition(" ")
     return Answer(status, words, body, said)
 
@@ -162,7 +166,9 @@ def _files(
             if links > 1:
                 skipped[path] = HARD_LINK
         elif not stat.S_ISDIR(mode):
-            kind = "link" if stat.S_ISLNK(mode) else "fifo" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+            kind = (
+                "link" if stat.S_ISLNK(mode) else "fifo" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+            )
             skipped[path] = _KINDS[kind]
 
 
@@ -174,7 +180,9 @@ def _is_fresh(changed_ns: int, now_ns: int) -> bool:
 def read_files(answer: Answer, wanted: Mapping[str, Range | None]) -> dict[str, File | FileProblem]:
     """Take in what a read found; a path that the answer says nothing of could not be looked at."""
     lines, data = _section(answer.body)
-    found: dict[str, File | FileProblem] = {path: FileProblem("unavailable", f"{COULD_NOT_LOOK}: it changed meanwhile") for path in wanted}
+    found: dict[str, File | FileProblem] = {
+        path: FileProblem("unavailable", f"{COULD_NOT_LOOK}: it changed meanwhile") for path in wanted
+    }
     sizes: dict[str, tuple[int, int]] = {}
     for line in lines:
         first, _, rest = _name(line).partition(" ")

@@ -63,11 +63,7 @@ async def ls(folder: str, kind: str | None, as_json: bool) -> None:
     for path, file in files:
         changed = age((now_ns - file.mtime_ns) / 86_400e9)
         header = file.header
-        about = (
-            f"cannot be read: {file.problem}"
-            if header is None
-            else f"{header.name} — {header.description}".removesuffix(" — ")
-        )
+        about = f"cannot be read: {file.problem}" if header is None else f"{header.name} — {header.description}".removesuffix(" — ")
         rows.append((path, (header.type if header else None) or "-", changed, about))
     if rows:
         print_table(rows, ("FILE", "TYPE", "CHANGED", "ABOUT"))
