@@ -1,19 +1,22 @@
 # The part of ShellBackend that runs where the files are. It is sent with each call, so that nothing there can replace it:
 #
-#   sh -c THIS mdmemory scan ROOT HEAD_BYTES                 stdin: known versions, each with its path
-#   sh -c THIS mdmemory read ROOT MAX_BYTES                  stdin: paths, an empty line, `START LENGTH PATH` of parts
-#   sh -c THIS mdmemory commit ROOT MAKE LOCK_WAIT_S NONCE   stdin: a tar of the file `ops` and the bytes to write, by number
+#   sh -c THIS mdmemory scan BYTES ROOT HEAD_BYTES                 stdin: known versions, each with its path
+#   sh -c THIS mdmemory read BYTES ROOT MAX_BYTES                  stdin: paths, an empty line, `START LENGTH PATH` of parts
+#   sh -c THIS mdmemory commit BYTES ROOT MAKE LOCK_WAIT_S NONCE   stdin: a tar of the bytes to write, by number, and `ops`
 #
-# The answer's first line is `mdmemory STATUS ...`; the exit code is 0 whenever there is one. POSIX sh with what busybox and
-# GNU tools share; no process is started per file where one can serve all. Comments are not sent.
+# BYTES is how much there is on stdin: it need not end. It is read before the first byte of the answer is written. The answer's
+# first line is `mdmemory STATUS ...`; the exit code is 0 whenever there is one. POSIX sh with what busybox and GNU tools share;
+# no process is started per file where one can serve all. Comments are not sent.
 
 set -u
 LC_ALL=C TZ=UTC0 PATH=/usr/bin:/bin:${PATH-}
 export LC_ALL TZ PATH
 umask 022
 tab=$(printf '\t')
-verb=$1 root=$2
-shift 2
+verb=$1 bytes=$2 root=$3
+shift 3
+
+input() { head -c "$bytes"; }
 
 say() { printf 'mdmemory %s\n' "$*"; }
 
@@ -80,7 +83,8 @@ now() {
 # ---------------------------------------------------------------------------------------------------------------------- scan
 
 # Answer in four sections: everything that is visible, what of it can't be read, names with control characters, heads.
-scan() {
+scan() { # HEAD_BYTES
+  known=$(input)
   enter
   [ -r . ] && [ -x . ] || end unavailable Permission denied
   now
@@ -88,8 +92,8 @@ scan() {
   list=$(find . -name '.?*' -prune -o -name '*[[:cntrl:]]*' -prune -o ! -name . \
     -exec stat -c '%f %h %y|%i %s %z %n' {} + 2>&1)
   printf '%s\n\n' "$list"
-  new=$({ cat; printf '\n%s\n' "$list"; } | awk '
-    !listing { if ($0 == "") listing = 1; else known[$0] = 1; next }
+  new=$(printf '%s\n\n%s\n' "$known" "$list" | awk '
+    !listing { if ($0 == "" && NR > 1) listing = 1; else known[$0] = 1; next }
     !(at = index($0, "|")) { next }
     { rest = substr($0, at + 1); path = substr(rest, index(rest, " ./") + 1) }
     /^4/ { print path "/" }
@@ -109,9 +113,14 @@ heads() { tr '\n' '\0' | xargs -0 -r head -v -c "$1" -- 2>/dev/null; }
 # ---------------------------------------------------------------------------------------------------------------------- read
 
 # Answer with a line per path, an empty line, and the bytes as `heads` gives them: whole files, then parts.
-read_files() {
+read_files() { # MAX_BYTES
+  wanted=$(input)
   enter
   say read
+  printf '%s\n' "$wanted" | answer "$1"
+}
+
+answer() { # MAX_BYTES
   exec 3>&1
   files=$(while IFS= read -r path && [ -n "$path" ]; do readable "$path" && printf './%s\n' "$path"; done)
   files=$(printf '%s' "$files" | tr '\n' '\0' | xargs -0 -r stat -c '%s %y %n' -- 2>/dev/null)
@@ -235,7 +244,7 @@ leave() {
 
 # -------------------------------------------------------------------------------------------------------------------- commit
 
-done_so_far=nothing
+done_so_far=nothing left_out=
 
 # A tool failed; why stands on stderr.
 broke() { end failed "$done_so_far"; }
@@ -243,7 +252,10 @@ broke() { end failed "$done_so_far"; }
 # Read the next operation from descriptor 3; no field is empty.
 next() { IFS=$tab read -r kind n path dst want required sha always id <&3; }
 kept() { eval "[ -z \"\${out_$n-}\" ]"; }
-leave_out() { eval "out_$n=1"; }
+leave_out() {
+  eval "out_$n=1"
+  left_out="$left_out $n"
+}
 is() { eval "[ \"\${what_$n-}\" = $1 ]"; }
 
 commit() { # MAKE LOCK_WAIT_S NONCE
@@ -259,11 +271,11 @@ commit() { # MAKE LOCK_WAIT_S NONCE
   [ -e "$own/.gitignore" ] || printf '*\n' >"$own/.gitignore"
   trap leave EXIT
   trap 'exit 1' HUP INT TERM
-  mkdir -- "$work" && tar -xmof - -C "$work" || broke
+  mkdir -- "$work" && input | tar -xmof - -C "$work" && [ -f "$work/ops" ] || broke
+  exec </dev/null
   stage
   sync -- "$work"/* 2>/dev/null
   acquire "$2"
-  read -r mark <"$work/done"
   has_happened
   check_kinds
   check_links
@@ -272,10 +284,13 @@ commit() { # MAKE LOCK_WAIT_S NONCE
   say ok $left_out
 }
 
-# Bytes that several operations write are sent once.
+# Bytes that several operations write are sent once. `ops` is the last in the tar: where it is, all is.
 stage() {
   while next; do
-    if [ "$kind" = copy ]; then cp -p -- "$work/$path" "$work/$n" || broke; fi
+    case $kind in
+      done) mark=${id#=} ;;
+      copy) cp -p -- "$work/$path" "$work/$n" || broke ;;
+    esac
   done 3<"$work/ops"
 }
 
@@ -301,7 +316,7 @@ has_happened() {
 check_kinds() {
   set --
   while next; do
-    case $kind in copy) continue ;; esac
+    case $kind in copy | done) continue ;; esac
     if [ "$kind" = move ]; then
       look "$dst"
       eval "dst_$n=$what"
@@ -329,7 +344,7 @@ refuse_unsafe() {
 check_links() {
   set --
   while next; do
-    case $kind in copy | move) continue ;; esac
+    case $kind in copy | done | move) continue ;; esac
     is file || continue
     read -r links mode owner <&4
     if [ "$kind" != delete ] && [ "$links" != 1 ]; then
@@ -347,7 +362,6 @@ check_links() {
 }
 
 check_etags() {
-  left_out=
   while next; do
     case $kind in
       put | delete)
@@ -366,7 +380,6 @@ check_etags() {
         ! is absent || end conflict "$n" path -
         ;;
     esac
-    kept || left_out="$left_out $n"
   done 3<"$work/ops" 4<"$work/sums"
 }
 
@@ -382,7 +395,8 @@ apply() {
   done 3<"$work/ops"
   set --
   while next; do
-    [ "$kind" != copy ] && kept || continue
+    case $kind in copy | done) continue ;; esac
+    kept || continue
     hold
     case $kind in
       put)

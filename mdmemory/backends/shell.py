@@ -52,7 +52,7 @@ class Shell(Protocol):
 
         Args:
             argv: the program and its arguments; no shell reads them.
-            stdin: everything the command reads; it may end before it has read it all.
+            stdin: what the command reads. It need not see its end, and it may end itself before it has read it all.
             timeout_s: how long to wait at most. The command ends itself before that, but whatever it waits for may not.
             max_output_bytes: how much to take in of stdout and of stderr; more is an error as soon as it is known.
 
@@ -130,7 +130,8 @@ class ShellBackend:
             answer = await self._call("commit", *arguments, stdin=request)
         if answer.status == "busy":
             raise Unavailable(
-                f"another process has held the memory's lock for {self._lock_timeout_s:g} s; nothing was written. Try again, or end it."
+                f"another process has held the memory's lock for {self._lock_timeout_s:g} s; nothing was written. "
+                "Try again, or end it."
             )
         if answer.status == "absent":
             self._look(answer)
@@ -147,7 +148,8 @@ class ShellBackend:
     async def _call(self, verb: str, *arguments: str, stdin: bytes) -> Answer:
         """Run the helper; once more after a lost connection, which is safe as a commit that happened is told by its traces."""
         limit = f"{self._timeout_s:.0f}"
-        argv = ["timeout", "-s", "KILL", limit, "sh", "-c", _helper(), "mdmemory", verb, self._root, *arguments]
+        command = ["sh", "-c", _helper(), "mdmemory", verb, str(len(stdin)), self._root, *arguments]
+        argv = ["timeout", "-s", "KILL", limit, *command]
         for last_try in (False, True):
             try:
                 done = await self.shell.run(

@@ -40,11 +40,11 @@ def wanted_paths(wanted: Mapping[str, Range | None]) -> bytes:
 
 
 def commit_request(commit_id: str, ops: Sequence[Op]) -> bytes:
-    """A tar of `ops`, a line each, of the commit's mark as `done`, and of the bytes to write, each under its operation's number.
+    """A tar of the bytes to write, each under its operation's number, and at last of `ops`, a line each.
 
     Bytes that are written more than once are sent once, and copied there.
     """
-    lines: list[str] = []
+    lines = [_line("done", last=done_mark(commit_id))]
     bodies: dict[str, tuple[bytes, int]] = {}
     sent: dict[tuple[str, int], int] = {}
     seen: set[str] = set()
@@ -59,8 +59,7 @@ def commit_request(commit_id: str, ops: Sequence[Op]) -> bytes:
         again = any(path in seen for name in touched(op) for path in (name, *parents(name)))
         lines.append(_op_line(n, op, sha, again))
         seen.update(touched(op))
-    manifest = {"ops": ("".join(lines).encode(), _PRIVATE), "done": (f"{done_mark(commit_id)}\n".encode(), _PRIVATE)}
-    return _tar({**manifest, **bodies})
+    return _tar({**bodies, "ops": ("".join(lines).encode(), _PRIVATE)})
 
 
 def _op_line(n: int, op: Op, sha: str, again: bool) -> str:
