@@ -91,7 +91,8 @@ scan() { # HEAD_BYTES
   say scan "$time"
   list=$(find . -name '.?*' -prune -o -name '*[[:cntrl:]]*' -prune -o ! -name . \
     -exec stat -c '%f %h %y|%i %s %z %n' {} + 2>&1)
-  printf '%s\n\n' "$list"
+  [ -z "$list" ] || printf '%s\n' "$list"
+  printf '\n'
   new=$(printf '%s\n\n%s\n' "$known" "$list" | awk '
     !listing { if ($0 == "" && NR > 1) listing = 1; else known[$0] = 1; next }
     !(at = index($0, "|")) { next }

@@ -16,20 +16,24 @@ from typing import Final, Protocol
 
 from mdmemory.backends import paths
 from mdmemory.backends.protocol import (
+    ANY,
     HEAD_BYTES,
     MAX_FILE_BYTES,
     File,
     FileProblem,
     Op,
+    Put,
     Range,
     Scan,
     Version,
     check_ops,
+    etag_of,
     shielded,
 )
-from mdmemory.backends.shell_answers import Answer, could_not_look, parse, read_commit, read_files, read_scan
-from mdmemory.backends.shell_request import commit_request, known_versions, wanted_paths
-from mdmemory.errors import Unavailable
+from mdmemory.backends.shell_answer import Answer, could_not_look, parse
+from mdmemory.backends.shell_commit import commit_request, read_commit
+from mdmemory.backends.shell_look import known_versions, read_files, read_scan, wanted_paths
+from mdmemory.errors import Conflict, Unavailable
 
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 _KILLED: Final = 137  # what `timeout -s KILL` leaves behind
@@ -86,6 +90,12 @@ class ShellBackend:
         self._root = root
         self._timeout_s, self._lock_timeout_s = timeout_s, lock_timeout_s
         self._turn = asyncio.Lock()  # in one process, waiting writers take turns without polling
+        self._waiting = 0
+        self._written: dict[str, tuple[int, str]] = {}
+        self._commits = 0
+        self._unanswered: set[str] = set()
+        self._reading = asyncio.Lock()
+        self._next_trip: _Trip | None = None
         self._seen = False
 
     async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:
@@ -103,6 +113,22 @@ class ShellBackend:
             paths.check(path, hidden=True)
         if not wanted:
             return {}
+        trip = self._next_trip
+        if trip is None or any(trip.wanted.get(path, part) != part for path, part in wanted.items()):
+            trip = self._next_trip = _Trip({})
+            trip.task = asyncio.ensure_future(self._go(trip))
+        trip.wanted.update(wanted)
+        assert trip.task is not None
+        found = await asyncio.shield(trip.task)
+        return {path: found[path] for path in wanted}
+
+    async def _go(self, trip: _Trip) -> Mapping[str, File | FileProblem]:
+        async with self._reading:
+            if self._next_trip is trip:
+                self._next_trip = None
+            return await self._read(trip.wanted)
+
+    async def _read(self, wanted: Mapping[str, Range | None]) -> Mapping[str, File | FileProblem]:
         try:
             answer = await self._call("read", str(MAX_FILE_BYTES), stdin=wanted_paths(wanted))
             if answer.status == "absent" and not self._seen:
@@ -125,18 +151,43 @@ class ShellBackend:
 
     async def _commit(self, commit_id: str, ops: Sequence[Op]) -> Mapping[str, str]:
         request = await asyncio.to_thread(commit_request, commit_id, ops)
-        async with self._turn:
-            arguments = (str(int(not self._seen)), f"{self._lock_timeout_s:.0f}", secrets.token_hex(8))
-            answer = await self._call("commit", *arguments, stdin=request)
+        since = self._commits
+        self._waiting += 1
+        try:
+            async with self._turn:
+                if commit_id not in self._unanswered:  # else it may have happened
+                    self._refuse_overtaken(ops, since)
+                arguments = (str(int(not self._seen)), f"{self._lock_timeout_s:.0f}", secrets.token_hex(8))
+                answer = await self._call("commit", *arguments, stdin=request)
+                etags = self._committed(answer, ops)
+                self._commits += 1
+                self._written.update({path: (self._commits, etag) for path, etag in etags.items()})
+                return etags
+        except Unavailable:
+            self._unanswered.add(commit_id)
+            raise
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._written.clear()
+
+    def _refuse_overtaken(self, ops: Sequence[Op], since: int) -> None:
+        """Spare the round trip of a put whose file another commit of this process replaced while it waited its turn."""
+        for op in ops:
+            if isinstance(op, Put) and op.required and op.if_match != ANY:
+                number, etag = self._written.get(op.path, (0, ""))
+                if number > since and etag not in (op.if_match, etag_of(op.data)):
+                    raise Conflict(op.path, etag)
+
+    def _committed(self, answer: Answer, ops: Sequence[Op]) -> Mapping[str, str]:
         if answer.status == "busy":
             raise Unavailable(
                 f"another process has held the memory's lock for {self._lock_timeout_s:g} s; nothing was written. "
                 "Try again, or end it."
             )
-        if answer.status == "absent":
-            self._look(answer)
+        etags = read_commit(self._look(answer), ops)
         self._seen = True
-        return read_commit(answer, ops)
+        return etags
 
     def _look(self, answer: Answer) -> Answer:
         if answer.status == "absent":
@@ -162,6 +213,14 @@ class ShellBackend:
         if done.code == _KILLED:
             raise Unavailable(f"the memory's {verb} was ended after {limit} s, or its sandbox was. Try again.")
         return parse(verb, done.code, done.stdout, done.stderr)
+
+
+@dataclass(slots=True)
+class _Trip:
+    """Reads that were asked for while another was under way, and so go together."""
+
+    wanted: dict[str, Range | None]
+    task: asyncio.Future[Mapping[str, File | FileProblem]] | None = None
 
 
 @cache

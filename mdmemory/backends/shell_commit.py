@@ -1,4 +1,4 @@
-"""What ShellBackend sends to its helper on standard input. Floor 1."""
+"""Commit over a shell: the operations as one tar, and what they came to. Floor 1."""
 
 from __future__ import annotations
 
@@ -6,37 +6,11 @@ import io
 import tarfile
 from collections.abc import Mapping, Sequence
 
-from mdmemory.backends.protocol import (
-    MAX_FILE_BYTES,
-    Append,
-    Delete,
-    Move,
-    Op,
-    Put,
-    Range,
-    Version,
-    done_mark,
-    etag_of,
-    parents,
-    touched,
-)
+from mdmemory.backends.protocol import Append, Delete, Move, Op, Put, done_mark, etag_of, parents, touched
+from mdmemory.backends.shell_answer import KINDS, Answer, reason_of
+from mdmemory.errors import Conflict, InvalidPath, MdmemoryError, Unavailable, UnsafeFile
 
 _PUBLIC, _PRIVATE = 0o644, 0o600
-
-
-def known_versions(known: Mapping[str, Version]) -> bytes:
-    """A line for each version that equals something, as the helper's `stat` prints it."""
-    lines = (f"{version} ./{path}\n" for path, version in known.items() if version)
-    return "".join(lines).encode("utf-8", "surrogateescape")
-
-
-def wanted_paths(wanted: Mapping[str, Range | None]) -> bytes:
-    """The whole files, an empty line, and the parts."""
-    whole = "".join(f"{path}\n" for path, part in wanted.items() if part is None)
-    parts = "".join(
-        f"{part.start} {max(0, min(part.length, MAX_FILE_BYTES + 1))} {path}\n" for path, part in wanted.items() if part is not None
-    )
-    return f"{whole}\n{parts}".encode()
 
 
 def commit_request(commit_id: str, ops: Sequence[Op]) -> bytes:
@@ -91,3 +65,48 @@ def _tar(members: Mapping[str, tuple[bytes, int]]) -> bytes:
             tar.addfile(header, io.BytesIO(data))
         end = tar.offset
     return buffer.getvalue()[:end] + bytes(2 * tarfile.BLOCKSIZE)  # without the padding to a tape's record
+
+
+def read_commit(answer: Answer, ops: Sequence[Op]) -> dict[str, str]:
+    """Say what a commit came to.
+
+    Raises:
+        Conflict, InvalidPath, UnsafeFile, Unavailable: as `Backend.commit`.
+    """
+    status, words = answer.status, answer.words
+    if status == "ok":
+        left_out = set(words.split())
+        return {op.path: etag_of(op.data) for n, op in enumerate(ops) if isinstance(op, Put) and str(n) not in left_out}
+    if status == "happened":
+        etags = dict(line.partition(" ")[::2] for line in answer.body.decode("ascii", "replace").splitlines())
+        return {op.path: etags[str(n)] for n, op in enumerate(ops) if isinstance(op, Put) and etags.get(str(n))}
+    if status == "conflict":
+        n, which, etag = words.split(" ")
+        op = ops[int(n)]
+        path = op.dst if isinstance(op, Move) and which == "dst" else op.src if isinstance(op, Move) else op.path
+        raise Conflict(path, None if etag == "-" else etag)
+    if status == "refused":
+        raise _refusal(*words.split(" ", 1))
+    if status == "lost":
+        raise Unavailable(f"the commit was so slow that another took the lock; {_so_far(words)} was written. Try again.")
+    so_far, _, said = words.partition(" ")
+    raise Unavailable(
+        f"Could not save: {reason_of(said or answer.stderr) or 'the sandbox refused it'}; {_so_far(so_far)} was written. "
+        "Mend that and try again."
+    )
+
+
+def _so_far(word: str) -> str:
+    return "nothing" if word == "nothing" else "only a part"
+
+
+def _refusal(kind: str, path: str) -> MdmemoryError:
+    if kind == "blocked":
+        return InvalidPath(f"{path} is a file, not a folder; nothing was written. Choose another path.")
+    if kind == "folder":
+        return InvalidPath(f"{path} is a folder, not a file; name a file.")
+    if kind == "denied":
+        return Unavailable(f"Could not save: permission denied at {path}; nothing was written. Mend that and try again.")
+    if kind == "hard_link":
+        return UnsafeFile(f"{path} is a hard link, which is never written through. Make it a file of its own by copying it.")
+    return UnsafeFile(f"{path} is {KINDS.get(kind, 'no file')}. Nothing was written.")

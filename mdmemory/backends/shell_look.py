@@ -1,4 +1,4 @@
-"""What the helper of ShellBackend answers, read with distrust: whoever has the sandbox may have written it. Floor 1."""
+"""Scan and read over a shell: what is asked, and what comes back; whoever has the sandbox may have written it. Floor 1."""
 
 from __future__ import annotations
 
@@ -16,83 +16,44 @@ from mdmemory.backends.protocol import (
     Entry,
     File,
     FileProblem,
-    Move,
-    Op,
-    Put,
     Range,
     Scan,
     Version,
     etag_of,
     span,
 )
-from mdmemory.errors import Conflict, InvalidPath, Unavailable, UnsafeFile
+from mdmemory.backends.shell_answer import KINDS, Answer, could_not_look, reason_of
 
 MAX_FILES: Final = 200_000
-HARD_LINK: Final = (
+_HARD_LINK: Final = (
     "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
 )
-_KINDS: Final = {
-    "link": "a symbolic link, which is never followed",
-    "folder": "a folder, not a file",
-    "fifo": "a FIFO, not a file",
-    "socket": "a socket, not a file",
-    "device": "a device, not a file",
-}
 _DENIED: Final = FileProblem("unavailable", "could not look: permission denied")
 _ABSENT: Final = FileProblem("absent", "it does not exist")
 _PROBLEMS: Final = {
     "absent": _ABSENT,
     "blocked": _ABSENT,
     "denied": _DENIED,
-    **{kind: FileProblem("unsafe", f"it is {words}") for kind, words in _KINDS.items()},
-}
-_REASONS: Final = {
-    "No space left on device": "the disk is full",
-    "Disk quota exceeded": "the disk quota is used up",
-    "File too large": "the file would be larger than this system allows",
-    "Read-only file system": "the folder is read-only",
-    "Permission denied": "the folder is read-only for this user",
-    "Operation not permitted": "the folder is read-only for this user",
-    "Input/output error": "the disk reports an error",
-    "Cannot allocate memory": "the sandbox has no memory left",
-    "can't fork": "the sandbox can start no more processes",
-    "Cannot fork": "the sandbox can start no more processes",
-    "Resource temporarily unavailable": "the sandbox can start no more processes",
+    **{kind: FileProblem("unsafe", f"it is {words}") for kind, words in KINDS.items()},
 }
 
 
-class Answer(NamedTuple):
-    """What came back: the words of the first line, and the rest."""
-
-    status: str
-    words: str
-    body: bytes
-    stderr: str
+def known_versions(known: Mapping[str, Version]) -> bytes:
+    """A line for each version that equals something, as the helper's `stat` prints it."""
+    lines = (f"{version} ./{path}\n" for path, version in known.items() if version)
+    return "".join(lines).encode("utf-8", "surrogateescape")
 
 
-def parse(verb: str, code: int, stdout: bytes, stderr: bytes) -> Answer:
-    """Split an answer.
-
-    Raises:
-        Unavailable: this is none.
-    """
-    said = stderr[-4000:].decode("utf-8", "replace")
-    first, _, body = stdout.partition(b"\n")
-    if code or not first.startswith(b"mdmemory "):
-        reason = _reason(said) or f"the command ended with {code} and no answer"
-        raise Unavailable(
-            f"the sandbox could not {verb} the memory: {reason}. Check that it runs and has sh, stat, find, awk and tar."
-        )
-    status, _, words = first.decode("utf-8", "surrogateescape").removeprefix("mdmemory ").partition(" ")
-    return Answer(status, words, body, said)
+def wanted_paths(wanted: Mapping[str, Range | None]) -> bytes:
+    """The whole files, an empty line, and the parts."""
+    whole = "".join(f"{path}\n" for path, part in wanted.items() if part is None)
+    parts = "".join(
+        f"{part.start} {max(0, min(part.length, MAX_FILE_BYTES + 1))} {path}\n" for path, part in wanted.items() if part is not None
+    )
+    return f"{whole}\n{parts}".encode()
 
 
-def could_not_look(reason: str) -> Unavailable:
-    """The error when nothing is known of what is there."""
-    return Unavailable(f"could not look into the memory folder: {reason}. Check that it is mounted and readable.")
-
-
-class Listed(NamedTuple):
+class _Item(NamedTuple):
     """A line of a scan."""
 
     path: str
@@ -131,14 +92,14 @@ def read_scan(answer: Answer, known: Mapping[str, Version], head_bytes: int) -> 
     return Scan(files, {path: head for path, head in found.items() if path in files}, skipped)
 
 
-def _listed(lines: Sequence[bytes]) -> Iterator[Listed]:
+def _listed(lines: Sequence[bytes]) -> Iterator[_Item]:
     if len(lines) > MAX_FILES:
         raise could_not_look(f"there are more than {MAX_FILES} files")
     for line in lines:
         left, bar, right = line.partition(b"|")
         if not bar:  # a complaint of find or stat: what went away is not there, and what is denied is listed apart
             if not line.endswith((b"No such file or directory", b"Permission denied")):
-                raise could_not_look(_reason(_name(line)) or "the sandbox could not list it")
+                raise could_not_look(reason_of(_name(line)) or "the sandbox could not list it")
             continue
         mode, links, date, time, _ = left.decode("ascii").split(" ")
         mark, _, path = right.partition(b" ./")
@@ -146,15 +107,15 @@ def _listed(lines: Sequence[bytes]) -> Iterator[Listed]:
         if not path or int(size) < 0:
             raise ValueError(line)
         entry = Entry(int(size), _nanoseconds(f"{date} {time}"), " ".join(version))
-        yield Listed(_name(path), int(mode, 16), int(links), _nanoseconds(f"{changed_date} {changed_time}"), entry)
+        yield _Item(_name(path), int(mode, 16), int(links), _nanoseconds(f"{changed_date} {changed_time}"), entry)
 
 
-def _is_new(item: Listed, known: Mapping[str, Version]) -> bool:
+def _is_new(item: _Item, known: Mapping[str, Version]) -> bool:
     return stat.S_ISREG(item.mode) and item.path[-3:].lower() == ".md" and known.get(item.path) != item.entry.version
 
 
 def _files(
-    listing: Iterable[Listed], known: Mapping[str, Version], now_ns: int, skipped: dict[str, str]
+    listing: Iterable[_Item], known: Mapping[str, Version], now_ns: int, skipped: dict[str, str]
 ) -> Iterator[tuple[str, Entry]]:
     """The regular files; what is none, or can't be used, goes to `skipped`."""
     for path, mode, links, changed_ns, entry in listing:
@@ -164,12 +125,12 @@ def _files(
             is_fresh = known.get(path) != entry.version and _is_fresh(changed_ns, now_ns)
             yield path, entry._replace(version="") if is_fresh else entry
             if links > 1:
-                skipped[path] = HARD_LINK
+                skipped[path] = _HARD_LINK
         elif not stat.S_ISDIR(mode):
             kind = (
                 "link" if stat.S_ISLNK(mode) else "fifo" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
             )
-            skipped[path] = _KINDS[kind]
+            skipped[path] = KINDS[kind]
 
 
 def _is_fresh(changed_ns: int, now_ns: int) -> bool:
@@ -203,51 +164,6 @@ def read_files(answer: Answer, wanted: Mapping[str, Range | None]) -> dict[str, 
             size = max(size, len(part)) if wanted[path] else len(part)
             found[path] = File(part, etag_of(part) if (start, len(part)) == (0, size) else None, size, mtime_ns)
     return found
-
-
-def read_commit(answer: Answer, ops: Sequence[Op]) -> dict[str, str]:
-    """Say what a commit came to.
-
-    Raises:
-        Conflict, InvalidPath, UnsafeFile, Unavailable: as `Backend.commit`.
-    """
-    status, words = answer.status, answer.words
-    if status == "ok":
-        left_out = set(words.split())
-        return {op.path: etag_of(op.data) for n, op in enumerate(ops) if isinstance(op, Put) and str(n) not in left_out}
-    if status == "happened":
-        etags = dict(line.partition(" ")[::2] for line in answer.body.decode("ascii", "replace").splitlines())
-        return {op.path: etags[str(n)] for n, op in enumerate(ops) if isinstance(op, Put) and etags.get(str(n))}
-    if status == "conflict":
-        n, which, etag = words.split(" ")
-        op = ops[int(n)]
-        path = op.dst if isinstance(op, Move) and which == "dst" else op.src if isinstance(op, Move) else op.path
-        raise Conflict(path, None if etag == "-" else etag)
-    if status == "refused":
-        raise _refusal(*words.split(" ", 1))
-    if status == "lost":
-        raise Unavailable(f"the commit was so slow that another took the lock; {_so_far(words)} was written. Try again.")
-    so_far, _, said = words.partition(" ")
-    raise Unavailable(
-        f"Could not save: {_reason(said or answer.stderr) or 'the sandbox refused it'}; {_so_far(so_far)} was written. "
-        "Mend that and try again."
-    )
-
-
-def _so_far(word: str) -> str:
-    return "nothing" if word == "nothing" else "only a part"
-
-
-def _refusal(kind: str, path: str) -> Exception:
-    if kind == "blocked":
-        return InvalidPath(f"{path} is a file, not a folder; nothing was written. Choose another path.")
-    if kind == "folder":
-        return InvalidPath(f"{path} is a folder, not a file; name a file.")
-    if kind == "denied":
-        return Unavailable(f"Could not save: permission denied at {path}; nothing was written. Mend that and try again.")
-    if kind == "hard_link":
-        return UnsafeFile(f"{path} is a hard link, which is never written through. Make it a file of its own by copying it.")
-    return UnsafeFile(f"{path} is {_KINDS.get(kind, 'no file')}. Nothing was written.")
 
 
 def _records(data: bytes, expected: Sequence[tuple[str, int]]) -> dict[str, bytes]:
@@ -312,8 +228,3 @@ def _name_fault(path: str) -> str | None:
     except UnicodeEncodeError:
         return "it is not UTF-8"
     return paths.fault(path)
-
-
-def _reason(said: str) -> str | None:
-    """What a tool's complaint comes to; its words may hold paths, and are not passed on."""
-    return next((words for phrase, words in _REASONS.items() if phrase in said), None)
