@@ -41,7 +41,7 @@ class DockerBackend(ShellBackend):
         volume: str | None = None,
         container: str | None = None,
         root: str = ROOT,
-        limits: Limits = Limits(),
+        limits: Limits | None = None,
         on_close: OnClose | None = None,
     ) -> None:
         if (image is None) != (volume is None) or not (volume or container):
@@ -49,7 +49,7 @@ class DockerBackend(ShellBackend):
         if on_close not in (None, "keep", "stop", "remove"):
             raise ConfigError(f"on_close is keep, stop or remove, not {on_close}.")
         name = container or f"mdmemory-{volume}"
-        settings = settings_of(image, volume, root, limits) if image and volume else None
+        settings = settings_of(image, volume, root, limits or Limits()) if image and volume else None
         shell = DockerShell(name, settings, on_close or ("stop" if image else "keep"))
         super().__init__(shell, root)
 

@@ -60,8 +60,8 @@ def find(client: DockerClient, name: str, settings: Settings | None) -> str:
     """The id of the container with this name, running; made by these settings when it is not there.
 
     Raises:
-    ConfigError: it is there and was made by others.
-    Unavailable: it is not there, and there are no settings.
+        ConfigError: it is there and was made otherwise.
+        Unavailable: it is not there, and there are no settings.
     """
     from docker.errors import NotFound
 
