@@ -169,12 +169,7 @@ class BackendConformance:
     async def test_a_commit_in_the_log_has_happened(self, backend: Backend) -> None:
         """A retry after a lost answer succeeds with the current etags, and does nothing twice."""
         await self.plant(backend, "a.md", b"old")
-        ops: list[Op] = [
-            Put("a.md", b"new", etag_of(b"old")),
-            Move("a.md", "b.md"),
-            Append("log.md", b"line\n", "unsaid"),
-            done("c"),
-        ]
+        ops: list[Op] = [Put("a.md", b"new", etag_of(b"old")), Move("a.md", "b.md"), Append("log.md", b"line\n", "unsaid"), done("c")]
         await backend.commit("c", ops)
         await backend.commit("later", [Put("a.md", b"newer")])
         assert await backend.commit("c", ops) == {"a.md": etag_of(b"newer")}
