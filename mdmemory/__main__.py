@@ -5,4 +5,4 @@ import sys
 from mdmemory.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(prog_name="mdmemory"))

@@ -49,9 +49,9 @@ class Config:
             "half_life_days",
             "selector_timeout_s",
         ):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:  # so that NaN is refused too
                 raise ConfigError(f"{name} must be more than 0")
         if not 0 <= self.min_score <= 1:
             raise ConfigError("min_score is a share: from 0 to 1")
-        if self.hint_max_files < 0 or self.hint_wait_s < 0:
+        if not (self.hint_max_files >= 0 and self.hint_wait_s >= 0):
             raise ConfigError("hint_max_files and hint_wait_s may not be negative")

@@ -33,21 +33,26 @@ def render(name: str, prompts_dir: str | PathLike[str] | None = None, /, **varia
     except jinja2.UndefinedError as error:
         given = ", ".join(sorted(variables)) or "none"
         raise ConfigError(f"the prompt {name}.md.j2 uses what it is not given: {error.message}. Given are: {given}") from error
-    except jinja2.TemplateError as error:
+    except jinja2.TemplateNotFound as error:  # whose own text shows host paths
+        raise ConfigError(f"there is no prompt {error.name}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the prompt {name}.md.j2 is not UTF-8; save it as UTF-8") from error
+    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:  # what its expressions may raise
         raise ConfigError(f"the prompt {name}.md.j2 can't be rendered: {error}") from error
 
 
 @lru_cache(maxsize=8)
 def environment(prompts_dir: str | None) -> Environment:
+    """The environment in which prompts are rendered: a user's folder before ours, and no variable missing without an error."""
     import jinja2
 
     if prompts_dir is not None and not Path(prompts_dir).is_dir():
         raise ConfigError("prompts_dir is not a folder")
     folders = [str(PROMPTS)] if prompts_dir is None else [prompts_dir, str(PROMPTS)]
     loader = jinja2.FileSystemLoader(folders)
-    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["quoted"] = quoted
-    return environment
+    made = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {"quoted": quoted, "inline": inline}
+    return made
 
 
 def moment(time_ns: int) -> datetime:
@@ -68,6 +73,11 @@ def age(days: float) -> str:
 def quoted(text: str) -> str:
     """Every line behind `> `, at whatever character it was broken: nothing in the text can close the quotation."""
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def inline(text: str) -> str:
+    """The text on one line, with nothing in it that could close a fence."""
+    return " ".join(text.split()).replace("<", "‹").replace(">", "›")
 
 
 def estimate_tokens(text: str) -> int:

@@ -130,3 +130,22 @@ def test_killed_before_every_system_call(kind: type[LocalBackend], first: bool, 
         check_halfway(root, before)
         check_healed(kind, root, ops)
     assert code == 0 and call > 40
+
+
+def test_names_are_durable_before_the_log_grows(tmp_path: Path) -> None:
+    """E6: new bytes are fsynced before their rename, and the rename before the log speaks of it; a power cut can't reorder them."""
+    backend = LocalBackend(tmp_path)
+    backend._commit("c0", [Put(".mdmemory/objects/x", OLD), Append(LOG, b"{}\n", "")])
+    calls: list[str] = []
+
+    def note(_frame: FrameType, event: str, function: Any) -> None:
+        if event == "c_call" and function in (os.write, os.fsync, os.replace):
+            calls.append(function.__name__)
+
+    sys.setprofile(note)
+    try:
+        backend._commit(ID, [Put(OBJECT, NEW), Append(LOG, INTENT, ""), Put("a.md", NEW), Append(LOG, DONE, done_mark(ID))])
+    finally:
+        sys.setprofile(None)
+    staged, applied = ["write", "fsync"] * 2, ["replace", "fsync", "write"]
+    assert calls == [*staged, *applied, "fsync", *applied]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
+import socket
+import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -95,18 +99,44 @@ async def test_a_lock_that_is_held(kind: type[LocalBackend], tmp_path: Path) -> 
     assert (tmp_path / "a.md").exists()
 
 
-async def test_a_lock_that_is_removed(tmp_path: Path) -> None:
-    """Whoever waits on a lock file that someone removes does not take it for the lock."""
-    await LocalBackend(tmp_path).commit("c", [Put("a.md", b"x")])
-    holder = hold_lock(LocalBackend, tmp_path)
-    (tmp_path / ".mdmemory/lock").unlink()
-    second = hold_lock(LocalBackend, tmp_path)
-    os.kill(holder, signal.SIGKILL)
-    end(holder)
-    with pytest.raises(Unavailable):
-        await LocalBackend(tmp_path, lock_timeout_s=0.1).commit("d", [Put("a.md", b"y")])
-    os.kill(second, signal.SIGKILL)
-    end(second)
+@contextlib.contextmanager
+def just_before(call: Callable[..., Any], act: Callable[[], object]) -> Iterator[None]:
+    """Do something just before this thread calls a function of the system for the first time."""
+    acted: list[object] = []
+
+    def watch(_frame: FrameType, event: str, function: Any) -> None:
+        if event == "c_call" and function is call and not acted:
+            acted.append(True)
+            act()
+
+    sys.setprofile(watch)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+    assert acted
+
+
+def test_a_lock_file_that_is_removed(tmp_path: Path) -> None:
+    """A lock file that someone removes while it is being taken is not the lock: the next to come would lock another."""
+    backend = LocalBackend(tmp_path)
+    backend._commit("c", [Put("a.md", b"x")])
+    other = LocalBackend(tmp_path)
+    removed = just_before(fcntl.flock, (tmp_path / ".mdmemory/lock").unlink)
+    with pytest.raises(Unavailable), removed, backend._locked(1), other._locked(0):
+        pass
+
+
+def test_two_that_take_the_lock_folder_at_once(tmp_path: Path) -> None:
+    """Where a second owner appears in the lock folder while it is being taken, whoever sees it steps back."""
+    backend = WeakerLocalBackend(tmp_path)
+    backend._commit("c", [Put("a.md", b"x")])
+    other = tmp_path / f".mdmemory/lock.d/{os.getpid()}.0.{socket.gethostname()}"
+    with pytest.raises(Unavailable), just_before(os.listdir, other.touch), backend._locked(0.1):
+        pass
+    other.unlink()
+    with backend._locked(0):
+        pass
 
 
 @BOTH

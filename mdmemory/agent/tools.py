@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from mdmemory.agent.answers import DEFAULT_LINES, numbered, saved
@@ -167,19 +168,16 @@ class Toolset:
     async def _run_edit(self, arguments: Mapping[str, Any]) -> str:
         path = _path(arguments)
         encode(path, arguments["new_string"])
+        edit = partial(_edited, path, arguments)
         base = self.seen.read.get(path)
-        if base is None or not _stands_in(arguments["old_string"], base):
-            base = await self.folder.read(path)  # not read before, or the text was seen in a hint: what counts is the file now
         try:
-            text = edit_text(
-                decode(path, base),
-                arguments["old_string"],
-                arguments["new_string"],
-                replace_all=arguments.get("replace_all", False),
-            )
-        except InvalidArguments as error:
-            raise InvalidArguments(f"{path}: {error}. Nothing was written.") from None
-        return await self._apply(Replace(path, encode(path, text), etag_of(base), base), "Edit")
+            data = edit(base) if base is not None else None
+        except InvalidArguments:
+            data = None  # the text was seen elsewhere, as in a hint: what counts is the file as it is now
+        if base is None or data is None:
+            base = await self.folder.read(path)
+            data = edit(base)
+        return await self._apply(Replace(path, data, etag_of(base), base), "Edit")
 
     async def _run_delete(self, arguments: Mapping[str, Any]) -> str:
         path = _path(arguments)
@@ -208,9 +206,13 @@ _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _stands_in(old: str, data: bytes) -> bool:
-    text = data.decode("utf-8", "replace")
-    return old in text or crlf(old) in text
+def _edited(path: str, arguments: Mapping[str, Any], data: bytes) -> bytes:
+    """The file with the edit in it."""
+    text, old, new = decode(path, data), arguments["old_string"], arguments["new_string"]
+    try:
+        return encode(path, edit_text(text, old, new, replace_all=arguments.get("replace_all", False)))
+    except InvalidArguments as error:
+        raise InvalidArguments(f"{path}: {error}. Nothing was written.") from None
 
 
 def _path(arguments: Mapping[str, Any]) -> str:

@@ -121,12 +121,12 @@ class Commit:
     def _stage(self) -> None:
         seen: set[str] = set()
         for position, op in enumerate(self._ops):
-            if position in self._left_out or isinstance(op, Delete):
+            if position in self._left_out:
                 continue
-            target = op.dst if isinstance(op, Move) else op.path
-            with self._tree.holder(target, self._made) as (folder, _):
-                if isinstance(op, Put) and (op.path in seen or not self._is_there(op)):
-                    self._staged[position] = self._write_staged(op, folder)
+            if not isinstance(op, Delete):
+                with self._tree.holder(touched(op)[-1], self._made) as (folder, _):
+                    if isinstance(op, Put) and (op.path in seen or not self._is_there(op)):
+                        self._staged[position] = self._write_staged(op, folder)
             seen.update(touched(op))
         self._unsynced.update(os.path.dirname(path) for path in self._made)
 

@@ -30,6 +30,7 @@ _WORDS: Final = {
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
     errno.EIO: "the disk reports an error",
+    errno.EXDEV: "the file lies on another disk than the memory folder",
     errno.EMFILE: "this process has too many files open",
 }
 

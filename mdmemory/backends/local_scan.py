@@ -41,6 +41,7 @@ class Look:
 
     def _folder(self, folder: Folder, prefix: str) -> None:
         below: list[str] = []
+        known, files, now = self._known, self._files, self._now  # this loop is what a turn costs in a large folder
         dir_fd = folder.at if isinstance(folder.at, int) else None
         with os.scandir(folder.at) as entries:
             for entry in entries:
@@ -48,7 +49,7 @@ class Look:
                 if name.startswith("."):
                     continue
                 path = prefix + name
-                if path not in self._known and (fault := _name_fault(path)):
+                if path not in known and (fault := _name_fault(path)):
                     self._skipped[repr(path)[1:-1]] = f"its name can't be used: {fault}"
                     continue
                 try:
@@ -57,7 +58,13 @@ class Look:
                     self._miss(path, error)
                     continue
                 if stat.S_ISREG(found.st_mode):
-                    self._file(path, found, Place(entry.path, dir_fd))
+                    version = version_of(found, now)
+                    changed = not version or known.get(path) != version
+                    if changed and not self._look_into(path, Place(entry.path, dir_fd)):
+                        continue
+                    files[path] = Entry(found.st_size, found.st_mtime_ns, version)
+                    if found.st_nlink > 1:
+                        self._skipped[path] = _HARD_LINK
                 elif stat.S_ISDIR(found.st_mode):
                     below.append(name)
                 else:
@@ -69,17 +76,15 @@ class Look:
             except OSError as error:
                 self._miss(prefix + name, error)
 
-    def _file(self, path: str, found: os.stat_result, place: Place) -> None:
-        version = version_of(found, self._now)
-        if (not version or self._known.get(path) != version) and path[-3:].lower() == ".md":
+    def _look_into(self, path: str, place: Place) -> bool:
+        """Bring the head of a `.md` file; False when it can't be had."""
+        if path[-3:].lower() == ".md":
             try:
                 self._heads[path] = _head(place, self._head_bytes)
             except OSError as error:
                 self._miss(path, error)
-                return
-        self._files[path] = Entry(found.st_size, found.st_mtime_ns, version)
-        if found.st_nlink > 1:
-            self._skipped[path] = _HARD_LINK
+                return False
+        return True
 
     def _miss(self, path: str, error: OSError) -> None:
         problem = problem_of(error)
@@ -95,7 +100,7 @@ def version_of(found: os.stat_result, now: int) -> Version:
     changed = found.st_ctime_ns
     if changed > now - 2_000_000_000 and (changed > now - 20_000_000 or changed % 1_000_000_000 == 0):
         return ""
-    return f"{found.st_mtime_ns:x}.{changed:x}.{found.st_size:x}.{found.st_ino:x}"
+    return f"{found.st_mtime_ns}.{changed}.{found.st_size}.{found.st_ino}"
 
 
 def _head(place: Place, head_bytes: int) -> bytes:

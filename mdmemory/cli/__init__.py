@@ -11,15 +11,19 @@ from mdmemory import __version__
 from mdmemory.cli.agent_commands import chat, demo, prompt
 from mdmemory.cli.doctor_command import doctor
 from mdmemory.cli.file_commands import init, ls, search, show
+from mdmemory.cli.terminal import prepare
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="mdmemory")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """A long-term memory for agents: a folder of Markdown files that people can read and edit.
 
-    The folder is ./memory unless --folder or MDMEMORY_FOLDER names another.
+    The folder is ./memory unless --folder or MDMEMORY_FOLDER names another. Every command has --json. Exit codes: 0 all is well,
+    1 it failed or doctor found something, 2 called the wrong way.
     """
+    prepare(context)
 
 
 for command in (init, ls, show, search, prompt, doctor, chat, demo):

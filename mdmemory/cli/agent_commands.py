@@ -6,7 +6,19 @@ import sys
 
 import click
 
-from mdmemory.cli.terminal import folder_option, json_option, print_json, require_folder, run
+from mdmemory.cli.tables import print_note
+from mdmemory.cli.terminal import (
+    failure,
+    folder_option,
+    harmless,
+    json_option,
+    print_json,
+    refuse_file,
+    require_folder,
+    run,
+)
+
+json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line, with role and text.")
 
 
 @click.command()
@@ -15,62 +27,89 @@ from mdmemory.cli.terminal import folder_option, json_option, print_json, requir
 @json_option
 @run
 async def prompt(folder: str, message: str | None, as_json: bool) -> None:
-    """Print what an agent would see: the memory's part of its system prompt, and a hint."""
+    """Print what an agent would see: its system prompt, and a hint."""
     from mdmemory.memory import open_memory
     from mdmemory.render import estimate_tokens
 
     require_folder(folder)
-    async with open_memory(folder) as memory, memory.session().turn(message or "") as turn:
-        system = await turn.system_prompt()
-        hint = await turn.take_hint() if message else None
+    async with open_memory(folder) as memory:
+        await memory.folder.refresh()  # a turn would go on without a memory that can't be looked at
+        async with memory.session().turn(message or "") as turn:
+            system = await turn.system_prompt()
+            hint = await turn.take_hint() if message else None
+    if turn.status.degraded:
+        raise failure(turn.status.degraded.removeprefix("degraded: "))
     if as_json:
         files = [{"path": file.path, "reason": file.reason} for file in hint.files] if hint else []
         print_json(
             {"system_prompt": system, "tokens": estimate_tokens(system), "hint": str(hint) if hint else None, "hint_files": files}
         )
         return
-    click.echo(system)
+    parts = [system]
     if message:
-        click.echo(f"\n{hint}" if hint else "\n(No hint: no memory file is near this message.)")
-    total = estimate_tokens(system) + (hint.tokens if hint else 0)
-    click.echo(click.style(f"about {total:,} tokens", dim=True), err=True)
+        parts.append(str(hint) if hint else "(No hint: no memory file is near this message.)")
+    text = "\n\n".join(parts)
+    click.echo(harmless(text) if sys.stdout.isatty() else text)
+    print_note(f"about {estimate_tokens(system) + (hint.tokens if hint else 0):,} tokens")
 
 
 @click.command()
 @folder_option
 @click.option(
-    "--model", envvar="MDMEMORY_MODEL", required=True, metavar="SPEC", help="openai:NAME or openai:NAME@http://host:port/v1"
+    "--model",
+    envvar="MDMEMORY_MODEL",
+    show_envvar=True,
+    required=True,
+    metavar="SPEC",
+    help="openai:NAME or openai:NAME@http://host:port/v1; the key is taken from OPENAI_API_KEY.",
 )
-@click.option("--selector", metavar="SPEC", help="The model that chooses hints; without it, recall by words does.")
+@click.option("--selector", metavar="SPEC", help="The model that chooses files for hints; without it, shared words do.")
 @click.option("-m", "--message", multiple=True, metavar="TEXT", help="Say this and leave; may be given several times.")
 @click.option("--session", "session_id", metavar="ID", help="Names the conversation in the memory's history.")
+@json_lines_option
 @run
-async def chat(folder: str, model: str, selector: str | None, message: tuple[str, ...], session_id: str | None) -> int:
-    """Talk to an agent with this memory, over any OpenAI-compatible endpoint."""
+def chat(folder: str, model: str, selector: str | None, message: tuple[str, ...], session_id: str | None, as_json: bool) -> None:
+    """Talk to an agent that has this memory.
+
+    It runs over any OpenAI-compatible endpoint. Messages come from -m, else a line each from standard input. Ctrl-C ends a
+    reply, and at the prompt the conversation; Ctrl-D ends it too.
+    """
+    import contextlib
+    import uuid
+
     from mdmemory.cli.chat_loop import OpenAIChat
-    from mdmemory.cli.conversation import converse
+    from mdmemory.cli.conversation import JsonScreen, PlainScreen, converse
     from mdmemory.errors import ConfigError
-    from mdmemory.memory import open_memory
     from mdmemory.models import OpenAIModel, model_from_string
 
-    chosen = model_from_string(model)
-    if not isinstance(chosen, OpenAIModel):
-        raise ConfigError(
-            "mdmemory chat speaks to OpenAI-compatible endpoints: give --model openai:NAME or openai:NAME@http://host:port/v1"
-        )
-    agent = OpenAIChat(chosen.model, chosen.base_url)
+    refuse_file(folder)
     try:
-        async with open_memory(folder, model=selector) as memory:
-            return await converse(memory.session(session_id), agent, message or None)
-    finally:
-        await agent.close()
+        chosen = model_from_string(model)
+        if selector is not None:
+            model_from_string(selector)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    if not isinstance(chosen, OpenAIModel):
+        raise click.UsageError("chat speaks to OpenAI-compatible endpoints: give --model openai:NAME or openai:NAME@ADDRESS.")
+    with contextlib.suppress(ImportError):  # the first call will say what to install
+        import openai  # noqa: F401  # takes a second, which is better spent before the first turn than in its wait for a hint
+    name = session_id or uuid.uuid4().hex[:12]
+    agent = OpenAIChat(chosen.model, chosen.base_url)
+    converse(folder, name, agent, JsonScreen(name) if as_json else PlainScreen(), message or None, selector)
 
 
 @click.command()
 @click.argument("folder", default="demo-memory")
+@json_lines_option
 @click.option("--act", type=click.IntRange(1, 2), hidden=True)
-def demo(folder: str, act: int | None) -> None:
-    """Show the main job with a scripted model: one process remembers, a second one knows."""
+@run
+def demo(folder: str, as_json: bool, act: int | None) -> int:
+    """Show the main job: one process is told, the next one knows.
+
+    The model is scripted; the tools, files, index and hints are real. FOLDER is ./demo-memory by default, and stays to be looked
+    at: run it again after editing a file there.
+    """
     from mdmemory.cli.demo import play, play_in_processes
 
-    sys.exit(play_in_processes(folder) if act is None else play(folder, act))
+    refuse_file(folder)
+    return play_in_processes(folder, as_json) if act is None else play(folder, act, as_json)

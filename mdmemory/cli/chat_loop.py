@@ -166,7 +166,7 @@ async def run_turn(
         messages.append({"role": "user", "content": text})
         try:
             for _ in range(max_steps):
-                hint = await turn.take_hint(wait_s=0.3)
+                hint = await turn.take_hint()
                 if hint is not None:
                     messages.append({"role": "user", "content": str(hint)})
                     on_event("hint", ", ".join(file.path for file in hint.files) or "news of the index")

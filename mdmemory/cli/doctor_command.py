@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import click
 
-from mdmemory.cli.terminal import folder_option, json_option, plain, print_json, require_folder, run
+from mdmemory.cli.tables import print_note, print_table
+from mdmemory.cli.terminal import command_on, folder_option, json_option, one_line, print_json, require_folder, run
 
 
 @click.command()
 @folder_option
-@click.option("--fix", is_flag=True, help="Repair what can be repaired safely: the index. People's lines stay as they are.")
+@click.option("--fix", is_flag=True, help="Repair the index: lines that are missing or lead nowhere. People's words stay.")
 @json_option
 @run
 async def doctor(folder: str, fix: bool, as_json: bool) -> int:
-    """Look for what is wrong: index, broken files, links, sync conflicts. Exit code 1 when something is."""
+    """Find what is wrong, and with --fix repair the index.
+
+    Looks at the index, at files that can't be read, at links, at copies that sync programs left. The exit code is 1 when
+    something is left to do.
+    """
     from dataclasses import asdict
 
     from mdmemory.care.doctor import examine, repair
@@ -27,12 +32,15 @@ async def doctor(folder: str, fix: bool, as_json: bool) -> int:
         print_json({"findings": [asdict(finding) for finding in findings], "repaired": repaired})
         return 1 if findings else 0
     for line in repaired:
-        click.echo(f"{click.style('repaired', fg='green')}  {plain(line)}")
-    for finding in findings:
-        place = finding.path if finding.line is None else f"{finding.path}:{finding.line}"
-        click.echo(f"{click.style(finding.code, fg='yellow')}  {plain(place)}  {plain(finding.message)}")
-    if not findings:
-        click.echo("Nothing is wrong.")
-    elif any(finding.fixable for finding in findings):
-        click.echo(click.style("`mdmemory doctor --fix` repairs the index lines among these.", dim=True), err=True)
+        click.echo(f"{click.style('repaired', fg='green')}  {one_line(line)}")
+    if findings:
+        if repaired:
+            click.echo()
+        places = [finding.path if finding.line is None else f"{finding.path}:{finding.line}" for finding in findings]
+        rows = [(place, finding.code, finding.message) for place, finding in zip(places, findings, strict=True)]
+        print_table(rows, ("WHERE", "WHAT", "WHY"), whole=True)
+    else:
+        click.echo("Nothing is wrong." if not repaired else "\nNothing else is wrong.")
+    if fixable := sum(finding.fixable for finding in findings):
+        print_note(f"`{command_on('doctor --fix', folder)}` repairs {fixable} of {len(findings)} findings.")
     return 1 if findings else 0

@@ -4,39 +4,61 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mdmemory.cli.terminal import folder_option, json_option, plain, print_json, print_table, require_folder, run
+from mdmemory.cli.tables import print_note, print_table
+from mdmemory.cli.terminal import (
+    DEFAULT_FOLDER,
+    command_on,
+    failure,
+    folder_option,
+    harmless,
+    json_option,
+    print_json,
+    refuse_file,
+    require_folder,
+    run,
+)
+
+if TYPE_CHECKING:
+    from mdmemory.folder.catalog import Known
+    from mdmemory.recall.ranking import Match
 
 INDEX_START = "# Memory\n\n"
 
 
 @click.command()
-@click.argument("folder", required=False, envvar="MDMEMORY_FOLDER", default="memory")
+@click.argument("folder", required=False, envvar="MDMEMORY_FOLDER", default=DEFAULT_FOLDER)
 @json_option
 @run
 async def init(folder: str, as_json: bool) -> None:
-    """Make a memory folder (./memory by default); an existing one stays as it is."""
+    """Make a memory folder; what is there stays as it is.
+
+    FOLDER is ./memory by default. Markdown files that are in it already become memory files: the index lists them.
+    """
+    from mdmemory.care.doctor import repair
     from mdmemory.files.changes import Create
     from mdmemory.folder.catalog import INDEX
     from mdmemory.memory import open_memory
 
+    refuse_file(folder)
     async with open_memory(folder) as memory:
         await memory.folder.refresh()
         is_new = await memory.folder.index_file() is None
         if is_new:
             await memory.folder.apply([Create(INDEX, INDEX_START.encode())], "person", "init")
+            await repair(memory.folder)
+        count = len(memory.folder.files)
     if as_json:
-        print_json({"folder": folder, "created": is_new})
-        return
-    if not is_new:
+        print_json({"folder": folder, "created": is_new, "files": count})
+    elif not is_new:
         click.echo(f"{folder} is a memory already; nothing was changed.")
-        return
-    click.echo(
-        f"Made {folder}. Give it to an agent with mdmemory.open_memory({folder!r}), or talk to one: mdmemory chat -f {folder}"
-    )
+    else:
+        found = f", and listed the {_files(count)} in it in {INDEX}" if count else ""
+        click.echo(f"Made {folder}{found}.")
+        click.echo(f"Give it to an agent with mdmemory.open_memory({folder!r}), or talk to one: {command_on('chat', folder)}")
 
 
 @click.command()
@@ -45,7 +67,10 @@ async def init(folder: str, as_json: bool) -> None:
 @json_option
 @run
 async def ls(folder: str, kind: str | None, as_json: bool) -> None:
-    """List the memory files, the newest first, and what can't be read with the reason."""
+    """List the memory files, the newest first.
+
+    Files that can't be read are listed too, with the reason; what was skipped, such as links, is named below the table.
+    """
     from mdmemory.memory import open_memory
     from mdmemory.render import age
 
@@ -62,33 +87,36 @@ async def ls(folder: str, kind: str | None, as_json: bool) -> None:
     rows = []
     for path, file in files:
         changed = age((now_ns - file.mtime_ns) / 86_400e9)
-        header = file.header
-        about = f"cannot be read: {file.problem}" if header is None else f"{header.name} — {header.description}".removesuffix(" — ")
-        rows.append((path, (header.type if header else None) or "-", changed, about))
+        rows.append((path, (file.header.type if file.header else None) or "-", changed, _about(file)))
     if rows:
         print_table(rows, ("FILE", "TYPE", "CHANGED", "ABOUT"))
     else:
         click.echo("No memory files yet." if kind is None else f"No memory files of type {kind}.")
     for path, reason in skipped.items():
-        click.echo(click.style(f"skipped {plain(path)}: {reason}", dim=True), err=True)
+        print_note(f"skipped {path}: {reason}")
 
 
-def _as_json(path: str, file: Any) -> dict[str, Any]:
+def _about(file: Known) -> str:
+    if file.header is not None:
+        return f"{file.header.name} — {file.header.description}".removesuffix(" — ")
+    assert file.problem is not None
+    where = "" if file.problem.line is None else f"line {file.problem.line}: "
+    return f"cannot be read: {where}{file.problem.reason}"
+
+
+def _files(count: int) -> str:
+    return "1 memory file" if count == 1 else f"{count:,} memory files"
+
+
+def _as_json(path: str, file: Known) -> dict[str, Any]:
     from mdmemory.render import moment
 
-    header = file.header
     common = {"path": path, "size": file.size, "modified": moment(file.mtime_ns).isoformat(timespec="seconds")}
-    if header is None:
+    if file.header is None:
         return {**common, "problem": str(file.problem)}
-    return {
-        **common,
-        "name": header.name,
-        "description": header.description,
-        "type": header.type,
-        "pinned": header.pinned,
-        "tags": header.tags,
-        "warnings": file.warnings,
-    }
+    header = file.header
+    fields = {"name": header.name, "description": header.description, "type": header.type}
+    return {**common, **fields, "pinned": header.pinned, "tags": header.tags, "warnings": file.warnings}
 
 
 @click.command()
@@ -97,32 +125,57 @@ def _as_json(path: str, file: Any) -> dict[str, Any]:
 @json_option
 @run
 async def show(path: str, folder: str, as_json: bool) -> None:
-    """Print one memory file, or MEMORY.md, as it is on disk."""
-    from mdmemory.files.memory_file import decode, parse
+    """Print one memory file, or MEMORY.md.
+
+    PATH is inside the folder, as `ls` has it. Piped, the bytes are those on disk; on a terminal, characters that could steer
+    it are left out.
+    """
+    from mdmemory.errors import NotThere
+    from mdmemory.files.memory_file import decode
     from mdmemory.memory import open_memory
 
     require_folder(folder)
+    path = path.removeprefix("./").removeprefix(f"{folder.removeprefix('./').rstrip('/')}/")  # as shells complete it
     async with open_memory(folder) as memory:
-        data = await memory.folder.read(path)
+        try:
+            data = await memory.folder.read(path)
+        except NotThere:
+            raise failure(f"There is no {path} in {folder}. `{command_on('ls', folder)}` lists what is there.") from None
     if as_json:
-        file = parse(path, data)
-        header = file.header
-        print_json({"path": path, "name": header.name, "description": header.description, "type": header.type, "body": file.body})
+        print_json(_shown(path, data))
     elif sys.stdout.isatty():
-        click.echo("".join(char for char in decode(path, data) if char in "\n\t" or char.isprintable()).rstrip("\n"))
+        click.echo(harmless(decode(path, data)).rstrip("\n"))
     else:
         click.echo(data, nl=False)
+
+
+def _shown(path: str, data: bytes) -> dict[str, Any]:
+    from mdmemory.errors import InvalidMemoryFile
+    from mdmemory.files.memory_file import parse
+    from mdmemory.folder.catalog import is_memory_path
+
+    if not is_memory_path(path):
+        return {"path": path, "body": data.decode("utf-8", "replace")}
+    try:
+        file = parse(path, data)
+    except InvalidMemoryFile as error:
+        return {"path": path, "problem": str(error), "body": data.decode("utf-8", "replace")}
+    header = file.header
+    return {"path": path, "name": header.name, "description": header.description, "type": header.type, "body": file.body}
 
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
 @folder_option
-@click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1), help="At most this many files.")
+@click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="At most N files.")
 @click.option("--explain", is_flag=True, help="Say why each file was found.")
 @json_option
 @run
 async def search(query: tuple[str, ...], folder: str, limit: int, explain: bool, as_json: bool) -> None:
-    """Find memory files by words, in any language."""
+    """Find memory files by words, in any language.
+
+    SCORE is the share of the query's weight that a file covers, less with age: 1.00 is all of it, rare words weigh more.
+    """
     from dataclasses import asdict
 
     from mdmemory.memory import open_memory
@@ -130,21 +183,18 @@ async def search(query: tuple[str, ...], folder: str, limit: int, explain: bool,
     require_folder(folder)
     async with open_memory(folder) as memory:
         matches = await memory.search(" ".join(query), limit=limit)
+        known = memory.folder.files
     if as_json:
         print_json([asdict(match) for match in matches])
-        return
-    if not matches:
+    elif not matches:
         click.echo("No memory file shares a word with the query.")
-        return
-    rows = [[f"{match.score:.2f}", match.path, f"{match.name} — {match.description}".removesuffix(" — ")] for match in matches]
-    headings = ["SCORE", "FILE", "ABOUT"]
-    if explain:
-        headings.insert(2, "WHY")
-        for row, match in zip(rows, matches, strict=True):
-            terms = ", ".join(str(term) for term in _terms(match.explain))
-            row.insert(2, f"covers {match.explain['coverage']}, decay {match.explain['decay']}: {terms}")
-    print_table(rows, headings)
+    else:
+        reasons = [[_reason(match)] if explain else [] for match in matches]
+        found = zip(matches, reasons, strict=True)
+        rows = [(f"{match.score:.2f}", match.path, *reason, _about(known[match.path])) for match, reason in found]
+        print_table(rows, ("SCORE", "FILE", *(["WHY"] if explain else []), "ABOUT"))
 
 
-def _terms(explain: Any) -> list[str]:
-    return list(explain["terms"])
+def _reason(match: Match) -> str:
+    factors: Any = match.explain
+    return f"{', '.join(factors['terms'])} ({factors['coverage']:.0%} of the query, age x{factors['decay']:.2f})"

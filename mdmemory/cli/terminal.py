@@ -1,44 +1,73 @@
-"""What every command shares: the folder option, JSON, tables, and errors without a traceback. Floor 7."""
+"""What every command shares: the folder option, JSON, safe text, and errors without a traceback. Floor 7."""
 
 from __future__ import annotations
 
 import functools
-import json
 import os
-import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import click
 
-from mdmemory.errors import MdmemoryError
+from mdmemory.errors import InvalidArguments, InvalidPath, MdmemoryError
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+DEFAULT_FOLDER = "memory"
+INTERRUPTED = 130  # as shells say it of Ctrl-C
+_JOINERS = "\u200c\u200d"  # without them Persian and emoji fall apart
 
 folder_option = click.option(
-    "-f", "--folder", envvar="MDMEMORY_FOLDER", default="memory", show_default=True, metavar="DIR", help="The memory's folder."
+    "-f",
+    "--folder",
+    envvar="MDMEMORY_FOLDER",
+    default=DEFAULT_FOLDER,
+    show_default=True,
+    metavar="DIR",
+    help="The memory's folder.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def run(command: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable[..., None]:
-    """Make a click callback of an async command: its integer is the exit code, our errors are one line on stderr."""
+def prepare(context: click.Context) -> None:
+    """Turn colours off where they are not wanted, and let no character be one that the output can't take."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        context.color = False
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
+
+
+def run(command: Callable[..., Coroutine[Any, Any, int | None] | int | None]) -> Callable[..., None]:
+    """Make a click callback of a command: its integer is the exit code, our errors are one line on stderr."""
 
     @functools.wraps(command)
     def callback(*args: Any, **kwargs: Any) -> None:
-        import asyncio
-
         try:
-            code = asyncio.run(command(*args, **kwargs))
+            import asyncio
+
+            result = command(*args, **kwargs)
+            code = asyncio.run(result) if asyncio.iscoroutine(result) else result
         except MdmemoryError as error:
-            raise click.ClickException(str(error)) from error
+            kind = CalledWrongly if isinstance(error, (InvalidPath, InvalidArguments)) else click.ClickException
+            raise kind(one_line(str(error))) from error
         except KeyboardInterrupt:
-            raise click.Abort from None
+            click.echo(err=True)
+            sys.exit(INTERRUPTED)
         sys.exit(code or 0)
 
     return callback
+
+
+class CalledWrongly(click.ClickException):
+    """A failure that is the caller's: another path or option is needed."""
+
+    exit_code = 2
+
+
+def failure(text: str) -> click.ClickException:
+    """The error that click shows as one line."""
+    return click.ClickException(one_line(text))
 
 
 def require_folder(folder: str) -> None:
@@ -47,42 +76,52 @@ def require_folder(folder: str) -> None:
     Raises:
         ClickException
     """
+    refuse_file(folder)
     if "://" not in folder and not os.path.isdir(os.path.expanduser(folder)):
-        raise click.ClickException(
-            f"There is no folder {folder!r}. Make one with `mdmemory init -f {folder}`, or name another with --folder."
+        raise failure(
+            f"There is no folder {folder!r}. Make one with `{command_on('init', folder)}`, or name another with --folder."
         )
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON that keeps every script readable."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+def refuse_file(folder: str) -> None:
+    """Stop with a plain message when what should be a folder is a file.
+
+    Raises:
+        ClickException
+    """
+    path = os.path.expanduser(folder)
+    if "://" not in folder and os.path.exists(path) and not os.path.isdir(path):
+        raise failure(f"{folder!r} is not a folder. A memory is a folder of Markdown files: name one with --folder.")
 
 
-def print_table(rows: Sequence[Sequence[str]], headings: Sequence[str]) -> None:
-    """Print columns; on a terminal the last one is cut at its edge, piped nothing is."""
-    cells = [[plain(cell) for cell in row] for row in rows]
-    widths = [max(cell_width(row[column]) for row in [headings, *cells]) for column in range(len(headings))]
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for number, row in enumerate([headings, *cells]):
-        padded = [cell + " " * (width - cell_width(cell)) for cell, width in zip(row[:-1], widths[:-1], strict=True)]
-        line = cut("  ".join([*padded, row[-1]]).rstrip(), room)
-        click.echo(click.style(line, dim=True) if number == 0 else line)
+def command_on(command: str, folder: str) -> str:
+    """A command line for this folder, ready to be pasted."""
+    import shlex
+
+    if folder == DEFAULT_FOLDER:
+        return f"mdmemory {command}"
+    option = "" if command in ("init", "demo") else "-f "
+    return f"mdmemory {command} {option}{shlex.quote(folder)}"
 
 
-def cut(text: str, room: int | None) -> str:
-    """The text, ended with … where it would take more than `room` columns."""
-    if room is None or cell_width(text) <= room:
-        return text
-    while cell_width(text) > room - 1:
-        text = text[:-1]
-    return f"{text}…"
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a value as JSON in which every script is readable, and what could steer a terminal is escaped."""
+    import json
+
+    takes_all = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(value, ensure_ascii=not takes_all, indent=indent, default=str)
+    click.echo("".join(char if char == "\n" or _is_safe(char) else json.dumps(char)[1:-1] for char in text))
 
 
-def plain(text: str) -> str:
+def one_line(text: str) -> str:
     """One line that can't steer a terminal."""
-    return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
+    return "".join(char if _is_safe(char) else " " for char in " ".join(text.split()))
 
 
-def cell_width(text: str) -> int:
-    """Columns that a text takes in a terminal: East Asian wide characters take two, combining marks none."""
-    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+def harmless(text: str) -> str:
+    """The text with its lines, and without what could steer a terminal."""
+    return "".join(char for char in text if char in "\n\t" or _is_safe(char))
+
+
+def _is_safe(char: str) -> bool:
+    return char.isprintable() or char in _JOINERS or unicodedata.category(char) == "Zs"

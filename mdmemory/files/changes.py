@@ -7,13 +7,16 @@ edits of the same lines are a conflict.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import islice
 
 from mdmemory.errors import InvalidArguments
 
-MAX_MERGE_LINES = 20_000
+MAX_MERGE_LINES = 10_000
+MAX_EXACT_DIFF = 4_000_000  # pairs of lines; above it, lines that stand often are no anchors: coarser, and not slower
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +64,47 @@ Change = Create | Replace | Delete | Rename
 def edit_text(text: str, old: str, new: str, *, replace_all: bool = False) -> str:
     r"""Replace the one place where `old` stands.
 
-    In a text with CRLF line ends, `old` and `new` may be written with `\n`, as models do.
+    `\n` in `old` stands for CRLF too, and a text with CRLF line ends gets them in `new`: models write `\n`.
 
     Raises:
         InvalidArguments: `old` is empty, equal to `new`, missing, or stands in several places; says which lines.
     """
     if not old:
         raise InvalidArguments("old_string is empty; give the exact text to replace, or use Write for a new file")
-    if old not in text and "\r\n" in text:
-        old, new = crlf(old), crlf(new)
-    if old == new:
-        raise InvalidArguments("old_string and new_string are the same, so there is nothing to change")
-    places = [match.start() for match in re.finditer(re.escape(old), text)]
+    flat, old = text.replace("\r\n", "\n"), old.replace("\r\n", "\n")
+    places = list(islice(_places(flat, old), 10))
     if not places:
         raise InvalidArguments(
             "old_string was not found. It must match exactly, with spaces and line breaks, without line numbers; Read again"
         )
     if len(places) > 1 and not replace_all:
-        lines = ", ".join(str(text.count("\n", 0, place) + 1) for place in places[:10])
+        lines = ", ".join(str(flat.count("\n", 0, place) + 1) for place in places)
+        times = max(len(places), flat.count(old))
         raise InvalidArguments(
-            f"old_string stands {len(places)} times (lines {lines}); add text around it to name one, or set replace_all to true"
+            f"old_string stands {times} times (lines {lines}); add text around it to name one, or set replace_all to true"
         )
-    return text.replace(old, new)
+    edited = (crlf(new) if uses_crlf(text) else new).join(_between(text, flat, old))
+    if edited == text:
+        raise InvalidArguments("old_string and new_string are the same, so there is nothing to change")
+    return edited
+
+
+def _places(text: str, old: str) -> Iterator[int]:
+    """Where `old` begins, also where one place overlaps another."""
+    place = text.find(old)
+    while place >= 0:
+        yield place
+        place = text.find(old, place + 1)
+
+
+def _between(text: str, flat: str, old: str) -> Iterator[str]:
+    """What stands around each `old`, as in `text`; `flat` is the text with LF for CRLF."""
+    ends = [match.start() - number for number, match in enumerate(re.finditer("\r\n", text))]
+    start = 0
+    for piece in flat.split(old):
+        end = start + len(piece)
+        yield text[start + bisect_left(ends, start) : end + bisect_left(ends, end)]
+        start = end + len(old)
 
 
 def crlf(text: str) -> str:
@@ -111,18 +133,18 @@ def merge(base: str, ours: str, theirs: str, *, keep_both_insertions: bool = Fal
     if ours == base:
         return theirs
     # A missing final newline is one bit, merged by itself: as a line of its own it would make every two appends a conflict.
-    ended = [text.endswith("\n") for text in (base, ours, theirs)]
+    ended = [text.endswith("\n") or not text for text in (base, ours, theirs)]
     final = ended[1] if ended[1] != ended[0] else ended[2]
-    base_lines, our_lines, their_lines = (
-        _lines(text if end else text + "\n") for text, end in zip((base, ours, theirs), ended, strict=True)
-    )
+    base_lines, our_lines, their_lines = (_lines(text) for text in (base, ours, theirs))
     if max(len(base_lines), len(our_lines), len(their_lines)) > MAX_MERGE_LINES:
         return None
     merged = _merged(base_lines, [*_hunks(base_lines, their_lines, 0), *_hunks(base_lines, our_lines, 1)], keep_both_insertions)
-    return merged if merged is None or final else merged.removesuffix("\n")
+    return merged if merged is None or final else merged.removesuffix("\n").removesuffix("\r")
 
 
 def _lines(text: str) -> list[str]:
+    if text and not text.endswith("\n"):
+        text += "\r\n" if uses_crlf(text) else "\n"
     return [line + "\n" for line in text.split("\n")[:-1]]  # not splitlines: it also splits at U+2028 and form feeds
 
 
@@ -132,7 +154,7 @@ def _merged(base: list[str], hunks: list[_Hunk], keep_both_insertions: bool) -> 
     last: _Hunk | None = None
     for hunk in sorted(hunks, key=lambda hunk: (hunk.start, hunk.end, hunk.side)):
         if last is not None and hunk.side != last.side:
-            if (hunk.start, hunk.end, hunk.text) == (last.start, last.end, last.text) and hunk.start != hunk.end:
+            if (hunk.start, hunk.end, hunk.text) == (last.start, last.end, last.text):
                 continue  # both made the same change
             if hunk.start == hunk.end == last.start == last.end and not keep_both_insertions:
                 return None
@@ -154,9 +176,18 @@ class _Hunk:
 
 
 def _hunks(base: list[str], lines: list[str], side: int) -> Iterator[_Hunk]:
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, base, lines, autojunk=False).get_opcodes():
+    head = _shared(base, lines)
+    tail = _shared(base[head:][::-1], lines[head:][::-1])
+    old, new = base[head : len(base) - tail], lines[head : len(lines) - tail]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > MAX_EXACT_DIFF).get_opcodes():
         if tag == "replace" and i2 - i1 == j2 - j1:  # line by line, so that neighbours changed by the other side stay apart
-            for offset in range(i2 - i1):
-                yield _Hunk(i1 + offset, i1 + offset + 1, lines[j1 + offset], side)
+            for i, line in enumerate(new[j1:j2], i1):
+                if line != old[i]:
+                    yield _Hunk(head + i, head + i + 1, line, side)
         elif tag != "equal":
-            yield _Hunk(i1, i2, "".join(lines[j1:j2]), side)
+            yield _Hunk(head + i1, head + i2, "".join(new[j1:j2]), side)
+
+
+def _shared(some: list[str], others: list[str]) -> int:
+    """How many lines both begin with."""
+    return next((n for n, (one, other) in enumerate(zip(some, others, strict=False)) if one != other), min(len(some), len(others)))

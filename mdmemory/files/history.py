@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 OBJECTS = ".mdmemory/objects/"
 TOMBSTONES = ".mdmemory/tombstones"
 OUTSIDE = "outside"
+_ETAG = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +79,27 @@ def read_log(data: bytes) -> LogTail:
         match _parsed(line):
             case {"done": str(commit_id)}:
                 done.add(commit_id)
-            case {"id": str(commit_id), "at": str(at), "author": str(author), "reason": str(reason), "files": list(files)}:
-                time = datetime.strptime(at, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
-                changes = tuple(FileChange(file["path"], file["before"], file["after"]) for file in files)
-                intents[commit_id] = Intent(commit_id, time, author, reason, changes)
+            case {"id": str(commit_id)} as entry:
+                with suppress(KeyError, TypeError, ValueError):  # not one of ours
+                    intents[commit_id] = _intent(entry)
     unfinished = tuple(intent for commit_id, intent in intents.items() if commit_id not in done and intent.author != OUTSIDE)
     return LogTail(tuple(intents.values()), unfinished)
 
 
-def _parsed(line: bytes) -> object:
+def _parsed(line: bytes) -> Any:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
+
+
+def _intent(entry: Mapping[str, Any]) -> Intent:
+    at = datetime.strptime(entry["at"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    files = tuple(FileChange(file["path"], file["before"], file["after"]) for file in entry["files"])
+    for file in files:
+        if not isinstance(file.path, str) or not all(etag is None or _ETAG.fullmatch(etag) for etag in (file.before, file.after)):
+            raise ValueError("a file change has a path and two etags")
+    return Intent(entry["id"], at, str(entry["author"]), str(entry["reason"]), files)
 
 
 def object_path(etag: str) -> str:
@@ -107,4 +119,6 @@ def tombstone(path: str, name: str, at: datetime, sources: Sequence[str] = ()) -
 
 
 def _json_line(value: Mapping[str, object]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return (
+        json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace") + b"\n"
+    )  # which for JSON is an escape

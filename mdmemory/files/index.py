@@ -76,7 +76,7 @@ def update(
     rows = _settle(read(text, Names(before)), changed, everything, renamed, forgotten)
     there = {target for row in rows for target in row.targets}
     wanted = {path: new for path, (_, new) in changed.items() if new is not None and path not in there}
-    rows = _with_missing(rows, newest_rows(wanted, limits, _ending(text)))
+    rows = _with_missing(rows, newest_rows(wanted, len(wanted), _ending(text, rows)))
     kept, notice = fit_file(rows, everything, _without_bom(limits, text), _more(len(everything)))
     shown = shown_in(kept, everything)
     return _figures(_joined(text, kept, _more(len(everything) - shown) if notice else ""), shown, everything)
@@ -96,7 +96,7 @@ def render(text: str | None, everything: Mapping[str, Listed], limits: Limits = 
     there = {pointer.target for line in page.lines for pointer in line.pointers}
     rows = _settle(page, {}, everything, {}, there - everything.keys())
     wanted = {path: listed for path, listed in everything.items() if path not in there}
-    rows = _with_missing(rows, newest_rows(wanted, limits, _ending(text)))
+    rows = _with_missing(rows, newest_rows(wanted, limits.max_lines, _ending(text, rows)))
     longest = _not_shown(len(everything), len(rows))
     kept, notice, cut = fit_prompt(rows, everything, _without_bom(limits, text), longest)
     shown = shown_in(kept, everything)
@@ -192,7 +192,7 @@ def _with_missing(rows: list[Row], missing: list[Row]) -> list[Row]:
 
 def _joined(text: str, rows: list[Row], notice: str) -> str:
     """The rows as text, with a last line of ours before any open fence; ours takes no final newline where there was none."""
-    ending = _ending(text)
+    ending = _ending(text, rows)
     if not any(row.ours for row in rows):
         rows = [row for row in rows if not row.spacer]
     if notice:
@@ -210,8 +210,11 @@ def _figures(text: str, shown: int, everything: Mapping[str, Listed]) -> Updated
     return Updated(text, shown, len(everything) - shown, lines, len(text.encode("utf-8", "surrogatepass")))
 
 
-def _ending(text: str) -> str:
-    return "\r\n" if 2 * text.count("\r\n") > text.count("\n") else "\n"
+def _ending(text: str, rows: Sequence[Row]) -> str:
+    """The line ending that people's lines have more of, since those stay; where there are none, the text."""
+    ends = [row.end for row in rows if row.end and not row.ours]
+    crlf, total = (ends.count("\r\n"), len(ends)) if ends else (text.count("\r\n"), text.count("\n"))
+    return "\r\n" if 2 * crlf > total else "\n"
 
 
 def _without_bom(limits: Limits, text: str) -> Limits:

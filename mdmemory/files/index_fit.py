@@ -57,9 +57,9 @@ def our_row(path: str, listed: Listed, end: str) -> Row:
     return Row(render_line(path, listed), end, (path,), pure=True, ours=True)
 
 
-def newest_rows(wanted: Mapping[str, Listed], limits: Limits, end: str) -> list[Row]:
-    """Our lines of as many files as could fit at all, the newest last."""
-    best = heapq.nlargest(limits.max_lines, wanted, key=lambda path: _rank(path, wanted))
+def newest_rows(wanted: Mapping[str, Listed], most: int, end: str) -> list[Row]:
+    """Our lines of at most so many files, pinned before newer before older ones; in the order of age, the newest last."""
+    best = heapq.nlargest(most, wanted, key=lambda path: _rank(path, wanted))
     best.sort(key=lambda path: (wanted[path].mtime_ns, path))
     return [our_row(path, wanted[path], end) for path in best]
 

@@ -29,7 +29,7 @@ MAX_NAME_CHARS = 200
 MAX_DESCRIPTION_CHARS = 1_000
 BOM = "\ufeff"
 _TRUE = frozenset(("true", "yes", "on", "1"))
-_HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
+_HEADING = re.compile(r"#{1,6}[ \t]+(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,8 @@ def parse(path: str, data: bytes, *, complete: bool = True) -> MemoryFile:
         return MemoryFile(path, _header(path, {}, text), text)
     body = text[parts.body :]
     warnings = tuple(_comment_warnings(text[parts.start : parts.end], handler.fields))
-    return MemoryFile(path, _header(path, fields, body), body, warnings)
+    lines = {field.key: field.line for field in handler.fields}
+    return MemoryFile(path, _header(path, fields, body, lines), body, warnings)
 
 
 def decode(path: str, data: bytes, *, complete: bool = True) -> str:
@@ -129,14 +130,14 @@ def encode(path: str, text: str) -> bytes:
         ) from None
 
 
-def _header(path: str, fields: Mapping[str, Any], body: str) -> Header:
+def _header(path: str, fields: Mapping[str, Any], body: str, lines: Mapping[str, int] = {}) -> Header:
     nested = fields.get("metadata")
     fallback = nested if isinstance(nested, dict) else {}
 
     def text(key: str) -> str | None:
         value = fields.get(key, fallback.get(key))
         if value is not None and not isinstance(value, str):
-            raise InvalidMemoryFile(path, f"the field {key!r} must be text")
+            raise InvalidMemoryFile(path, f"the field {key!r} must be text", lines.get(key, lines.get("metadata")))
         return value.strip() if value else None
 
     tags = fields.get("tags", fallback.get("tags")) or ()
@@ -157,8 +158,15 @@ def _header(path: str, fields: Mapping[str, Any], body: str) -> Header:
 
 
 def _first_heading(body: str) -> str | None:
-    matches = (_HEADING.match(line) for line in body[:4096].splitlines())
-    return next((match[1].strip() for match in matches if match), None)
+    headings = (_heading(match[1]) for line in body[:4096].splitlines() if (match := _HEADING.match(line)))
+    return next((heading for heading in headings if heading), None)
+
+
+def _heading(text: str) -> str:
+    """The text of a heading without the marks that may close it: `C#` in `# C# #`."""
+    text = text.strip()
+    bare = text.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1].isspace() else text
 
 
 def _first_line(body: str) -> str:
@@ -213,8 +221,8 @@ def new_file(name: str, description: str, type: str, body: str, **fields: str | 
         fields: further frontmatter, such as `tags=["a", "b"]` or `source="session#entry"`.
     """
     head = {"name": name, "description": description, "type": type, **fields}
-    lines = "".join(f"{key}: {_rendered(value)}\n" for key, value in head.items())
-    return encode("", f"---\n{lines}---\n\n{body.strip(chr(10))}\n")
+    lines = "".join(f"{quote(key)}: {_rendered(value)}\n" for key, value in head.items())
+    return encode("the new file", f"---\n{lines}---\n\n{body.strip(chr(10))}\n")
 
 
 def set_field(path: str, data: bytes, key: str, value: str | Sequence[str] | None) -> bytes:
@@ -224,7 +232,7 @@ def set_field(path: str, data: bytes, key: str, value: str | Sequence[str] | Non
         value: text or a list of texts; None removes the field.
 
     Raises:
-        InvalidMemoryFile: the file has no frontmatter or a broken one.
+        InvalidMemoryFile: the file has no frontmatter, a broken one, or one that would be, or would change elsewhere too.
     """
     text = decode(path, data)
     mark = BOM if text.startswith(BOM) else ""
@@ -234,31 +242,36 @@ def set_field(path: str, data: bytes, key: str, value: str | Sequence[str] | Non
     if parts is None or fields is None:
         raise InvalidMemoryFile(path, "it has no frontmatter, so no field can be set", 1)
     head = text[parts.start : parts.end]
-    field = next((field for field in fields if field.key == key), None)
     newline = "\r\n" if text[: parts.start].endswith("\r\n") else "\n"
-    if field is None:
-        head += "" if value is None else f"{quote(key)}: {_rendered(value)}{newline}"
-    elif value is None:
-        head = head[: field.key_start] + head[_line_end(head, field.end) :]
+    field = next((field for field in fields if field.key == key), None)
+    wanted: dict[str, Any] = {field.key: field.value for field in fields}
+    if value is None:
+        wanted.pop(key, None)
+        head = head if field is None else _without(head, field)
     else:
-        gap = "" if head[field.start - 1 : field.start] in (" ", "\t") else " "
-        tail = newline if head[: field.end].endswith("\n") else ""  # a block scalar's value ends with its last newline
-        head = head[: field.start] + gap + _rendered(value) + tail + head[field.end :]
-    return encode(path, mark + text[: parts.start] + head + text[parts.end :])
+        wanted[key] = value if isinstance(value, str) else list(value)
+        head = head + f"{quote(key)}: {_rendered(value)}{newline}" if field is None else _with_value(head, field, value)
+    changed = encode(path, mark + text[: parts.start] + head + text[parts.end :])
+    file = parse(path, changed)
+    if file.header.fields != wanted or file.body != text[parts.body :]:  # odd line ends, `? key`, and what else YAML allows
+        raise InvalidMemoryFile(path, f"{key!r} can't be set without changing more than that; edit the file itself", 1)
+    return changed
+
+
+def _without(head: str, field: Field) -> str:
+    start, end = head.rfind("\n", 0, field.key_start) + 1, head.find("\n", field.end) + 1
+    return head[:start] + (head[end:] if end else "")
+
+
+def _with_value(head: str, field: Field, value: str | Sequence[str]) -> str:
+    colon = head.index(":", field.key_end) + 1
+    gap = head[colon : field.start]
+    if "\n" in gap:  # a block on lines of its own: the value moves up to the key, a comment between them stays
+        return f"{head[:colon]} {_rendered(value)}{gap.rstrip()}{head[field.end :]}"
+    return head[:colon] + (gap or " ") + _rendered(value) + head[field.end :]
 
 
 def _rendered(value: str | Sequence[str]) -> str:
     if isinstance(value, str):
         return quote(value)
-    return (
-        "["
-        + ", ".join(f'"{quote(item)}"' if set(item) & set(",[]{}") and quote(item)[0] != '"' else quote(item) for item in value)
-        + "]"
-    )
-
-
-def _line_end(text: str, position: int) -> int:
-    if text[:position].endswith("\n"):
-        return position  # a block scalar's value ends with its last newline
-    found = text.find("\n", position)
-    return len(text) if found < 0 else found + 1
+    return "[" + ", ".join(quote(item, in_list=True) for item in value) + "]"

@@ -22,7 +22,14 @@ MAX_DEPTH = 8
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
-_KEY_LINE = re.compile(r"""(?:[ \t]*(?:\#[^\n]*)?\r?\n)*["']?[^\s"'#:\-\[{>|*&!%][^\n:]*:(?:[ \t\r\n]|$)""")
+_FIRST_KEY = re.compile(
+    r"""(?P<lead>(?:[ \t]*(?:\#[^\n]*)?\r?\n)*)
+    (?: "[^"\n]*"[ \t]* | '[^'\n]*'[ \t]* | (?P<word>[\w-]+)(?=:) | [^\s"'\#:\-\[{>|*&!%](?:[^\n:]|:(?=\S))* ) :(?=\s|$)""",
+    re.VERBOSE,
+)
+_EXAMPLE = "'it''s like this'"
+_UNSAFE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]')  # lone surrogates stay, for `encode` to refuse
+_NOT_PLAIN = re.compile(r"(?![\w(/$])|.*(?::(?:\s|$)|\s\#|\s$)|(?:[yn]|[-+.]?[0-9][-+.\w]*)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +39,8 @@ class Field:
     Args:
         value: text, or lists and dictionaries of text.
         line: 1-based line of the key in the file.
-        start, end: the value's characters, counted from the start of the frontmatter's text.
-        key_start: the key's first character, counted likewise.
+        key_start, key_end, start, end: the key's and the value's characters, counted from the start of the frontmatter's text;
+            what follows a block of text, its last line end included, is not part of the value.
         plain: whether the value is an unquoted scalar.
     """
 
@@ -41,6 +48,7 @@ class Field:
     value: Any
     line: int
     key_start: int
+    key_end: int
     start: int
     end: int
     plain: bool
@@ -65,22 +73,37 @@ def split(path: str, text: str, *, complete: bool = True) -> Split | None:
         None when there is no frontmatter, also when the first line is a rule and not a fence.
 
     Raises:
-        InvalidMemoryFile: the fence is never closed, or only after 16,384 characters.
+        InvalidMemoryFile: the fence is never closed, or not within 16,384 characters.
     """
     opening = _OPENING.match(text)
-    if opening is None or not (_KEY_LINE.match(text, opening.end()) or _CLOSING.match(text, opening.end())):
+    if opening is None:
         return None
-    closing = _CLOSING.search(text, opening.end(), opening.end() + MAX_FRONTMATTER_CHARS + 4)
+    start = opening.end()
+    key = _FIRST_KEY.match(text, start, start + MAX_FRONTMATTER_CHARS)
+    if key is None and not _CLOSING.match(text, start):
+        return None
+    closing = _CLOSING.search(text, start, start + MAX_FRONTMATTER_CHARS + 64)
+    if key is not None and _has_blank_line(key["lead"]) and not (closing and key["word"]):
+        return None  # a rule, a blank line, and prose with a colon in it
+    if closing is None and (len(text) > MAX_FRONTMATTER_CHARS or not complete):
+        raise _too_long(path)
     if closing is None:
-        if not complete or len(text) > MAX_FRONTMATTER_CHARS:
-            raise InvalidMemoryFile(
-                path, f"the frontmatter is longer than {MAX_FRONTMATTER_CHARS:,} characters; move text into the body", 1
-            )
         raise InvalidMemoryFile(
             path, "the frontmatter that opens here is never closed; add a line with --- after its last field", 1
         )
     body = closing.end() + 1 if closing.end() < len(text) else closing.end()
-    return Split(opening.end(), closing.start(), body)
+    return Split(start, closing.start(), body)
+
+
+def _has_blank_line(text: str) -> bool:
+    return not all(line.strip() for line in text.splitlines())
+
+
+def _too_long(path: str) -> InvalidMemoryFile:
+    reason = (
+        f"the frontmatter is not closed within {MAX_FRONTMATTER_CHARS:,} characters; close it with --- or move text into the body"
+    )
+    return InvalidMemoryFile(path, reason, 1)
 
 
 class StrictYAML(YAMLHandler):
@@ -123,108 +146,109 @@ def read_fields(path: str, yaml_text: str, first_line: int = 2) -> list[Field] |
         InvalidMemoryFile: bad YAML, a duplicate key, an anchor, alias or tag, or nesting deeper than 8.
     """
     if len(yaml_text) > MAX_FRONTMATTER_CHARS:
-        raise InvalidMemoryFile(
-            path, f"the frontmatter is longer than {MAX_FRONTMATTER_CHARS:,} characters; move text into the body", 1
-        )
-    reader = _Reader(path, first_line)
+        raise _too_long(path)
+    reader = _Reader(path, yaml_text, first_line)
     try:
-        events = yaml.parse(yaml_text, Loader=_LOADER)
-        start = next(event for event in events if not isinstance(event, (yaml.StreamStartEvent, yaml.DocumentStartEvent)))
-        if isinstance(start, yaml.StreamEndEvent):
-            return []
-        if not isinstance(start, yaml.MappingStartEvent):
-            return None
-        reader.refuse_marks(start)
-        return list(reader.mapping(events, 1))
+        return reader.document()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = first_line + mark.line if mark else None
-        hint = (
-            "; quote the value if it contains : # or quotes" if "mapping values" in str(error) or "expected" in str(error) else ""
-        )
-        raise InvalidMemoryFile(path, f"the frontmatter is not valid YAML: {error.problem}{hint}", line) from None
-    except yaml.YAMLError as error:
-        raise InvalidMemoryFile(path, f"the frontmatter is not valid YAML: {str(error).splitlines()[0]}") from None
+        opened = re.search("scanning|flow", error.context or "")  # then the context is the quote or bracket that isn't closed
+        mark: Any = error.context_mark if opened and error.context_mark else error.problem_mark
+        reason = f"the frontmatter is not valid YAML: {error.problem}; text with special characters goes in quotes: {_EXAMPLE}"
+        raise InvalidMemoryFile(path, reason, mark and reader.line(mark.index)) from None
+    except yaml.reader.ReaderError as error:
+        reason = f"the frontmatter contains the character U+{_code(error.character):04X}, which YAML does not allow; leave it out"
+        raise InvalidMemoryFile(path, reason, reader.line(yaml_text.find(chr(_code(error.character))))) from None
+
+
+def _code(character: Any) -> int:
+    return character if isinstance(character, int) else ord(character)  # the two parsers differ here
 
 
 class _Reader:
     """Builds values from parser events; holds what errors need to say where."""
 
-    def __init__(self, path: str, first_line: int) -> None:
-        self.path, self.first_line = path, first_line
+    def __init__(self, path: str, text: str, first_line: int) -> None:
+        self.path, self.text, self.first_line = path, text, first_line
+        self.events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+        self.start = self.end = 0
+
+    def line(self, index: int) -> int:
+        """The line of the file; the parser's own count takes U+2028 and the like for line ends."""
+        return self.first_line + self.text.count("\n", 0, index)
 
     def refuse(self, event: Any, reason: str) -> InvalidMemoryFile:
-        return InvalidMemoryFile(self.path, reason, self.first_line + event.start_mark.line)
+        return InvalidMemoryFile(self.path, reason, self.line(event.start_mark.index))
 
-    def refuse_marks(self, event: Any) -> None:
+    def next(self) -> Any:
+        """The next event, without the marks that memory files may not have."""
+        event = next(self.events)
+        self.start, end = event.start_mark.index, event.end_mark.index
+        if self.start < end or isinstance(event, yaml.ScalarEvent):  # the end of a block has no characters: it lies at what follows
+            self.end = self.start + len(self.text[self.start : end].rstrip())
         if isinstance(event, yaml.AliasEvent):
-            raise self.refuse(
-                event, f"*{event.anchor} is a YAML alias, which memory files may not use; quote the value if it is text"
-            )
+            raise self.refuse(event, f"*{event.anchor} is a YAML alias, which memory files may not use; quote it if it is text")
         if getattr(event, "anchor", None):
-            raise self.refuse(
-                event, f"&{event.anchor} is a YAML anchor, which memory files may not use; quote the value if it is text"
-            )
+            raise self.refuse(event, f"&{event.anchor} is a YAML anchor, which memory files may not use; quote it if it is text")
         if getattr(event, "tag", None):
             raise self.refuse(event, "a YAML tag (!…) may not be used in a memory file; quote the value if it is text")
+        return event
 
-    def mapping(self, events: Iterator[Any], depth: int) -> Iterator[Field]:
+    def document(self) -> list[Field] | None:
+        event: Any = self.next()
+        while isinstance(event, (yaml.StreamStartEvent, yaml.DocumentStartEvent)):
+            event = self.next()
+        if isinstance(event, yaml.StreamEndEvent):
+            return []
+        if not isinstance(event, yaml.MappingStartEvent):
+            return None
+        fields = list(self.mapping(1))
+        while not isinstance(event := self.next(), yaml.StreamEndEvent):
+            if not isinstance(event, yaml.DocumentEndEvent):
+                raise self.refuse(event, "a second YAML document begins here; a fence is --- alone on its line")
+        return fields
+
+    def mapping(self, depth: int) -> Iterator[Field]:
         seen: dict[str, int] = {}
-        while not isinstance(key := next(events), yaml.MappingEndEvent):
-            self.refuse_marks(key)
-            line = self.first_line + key.start_mark.line
+        while not isinstance(key := self.next(), yaml.MappingEndEvent):
             if not isinstance(key, yaml.ScalarEvent):
                 raise self.refuse(key, "a key must be plain text")
+            key_start, key_end = self.start, self.end
+            line = self.line(key_start)
             if key.value in seen:
                 raise self.refuse(key, f"the key {key.value!r} stands on line {seen[key.value]} already; keep one of the two")
             seen[key.value] = line
-            first = next(events)
-            value, end = self.value(first, events, depth)
+            first = self.next()
+            value = self.value(first, depth)
             plain = isinstance(first, yaml.ScalarEvent) and not first.style
-            yield Field(key.value, value, line, _start(key), _start(first), end, plain)
+            yield Field(key.value, value, line, key_start, key_end, first.start_mark.index, self.end, plain)
 
-    def value(self, event: Any, events: Iterator[Any], depth: int) -> tuple[Any, int]:
-        self.refuse_marks(event)
+    def value(self, event: Any, depth: int) -> Any:
         if isinstance(event, yaml.ScalarEvent):
-            return event.value, _end(event)
+            return event.value
         if depth >= MAX_DEPTH:
             raise self.refuse(event, f"the frontmatter is nested deeper than {MAX_DEPTH} levels")
         if isinstance(event, yaml.MappingStartEvent):
-            inner = list(self.mapping(events, depth + 1))
-            return {field.key: field.value for field in inner}, inner[-1].end if inner else _end(event)
-        items, end = [], _end(event)
-        while not isinstance(item := next(events), yaml.SequenceEndEvent):
-            value, end = self.value(item, events, depth + 1)
-            items.append(value)
-        return items, max(end, _end(item) if event.flow_style else end)
+            return {field.key: field.value for field in self.mapping(depth + 1)}
+        items = []
+        while not isinstance(item := self.next(), yaml.SequenceEndEvent):
+            items.append(self.value(item, depth + 1))
+        return items
 
 
-def _start(event: Any) -> int:
-    return int(event.start_mark.index)
+def quote(value: str, *, in_list: bool = False) -> str:
+    """The value as a one-line YAML scalar that every YAML reader takes for the same text.
 
-
-def _end(event: Any) -> int:
-    return int(event.end_mark.index)
-
-
-def quote(value: str) -> str:
-    """The value as a one-line YAML scalar that every YAML reader takes for the same text."""
-    if value and "\n" not in value and " #" not in value and value.isprintable():
-        try:
-            same = yaml.safe_load(value) == value and yaml.safe_load(f"k: {value}") == {"k": value}
-        except yaml.YAMLError:
-            same = False
-        if same:
+    Args:
+        in_list: whether it stands between brackets, where a comma would end it.
+    """
+    if value and not (
+        _UNSAFE.search(value.replace("\\", "")) or _NOT_PLAIN.match(value) or (in_list and set(value) & set(",:?[]{}"))
+    ):
+        resolvers = yaml.SafeLoader.yaml_implicit_resolvers.get(value[0], ())
+        if not any(pattern.match(value) for _, pattern in resolvers):
             return value
-    escaped = "".join(_escape(c) for c in value)
-    return f'"{escaped}"'
+    return '"' + _UNSAFE.sub(lambda match: _escape(match[0]), value) + '"'
 
 
 def _escape(char: str) -> str:
-    if char in '"\\':
-        return "\\" + char
-    if char == "\n":
-        return "\\n"
-    if char.isprintable():
-        return char
-    return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}" if ord(char) < 65536 else f"\\U{ord(char):08x}"
+    return f"\\{char}" if char in '"\\' else "\\n" if char == "\n" else f"\\u{ord(char):04x}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from mdmemory.recall.tokens import terms_with_words, tokens
+from mdmemory.recall.tokens import document_tokens, terms_with_words
 
 MAX_CANDIDATES = 200
 RARE_TERMS = 16
@@ -62,7 +62,7 @@ class LexicalIndex:
     def put(self, path: str, text: str, mtime_ns: int) -> None:
         """Add a file, or replace what was known of it."""
         self.remove(path)
-        found = tokens(text)
+        found = document_tokens(text)
         self._terms[path], self._mtimes_ns[path] = found, mtime_ns
         for term in set(found):
             self._postings[term].add(path)
@@ -86,12 +86,13 @@ class LexicalIndex:
         from mdmemory.recall.bm25 import bm25_scores
 
         paths = heapq.nsmallest(MAX_CANDIDATES, covered, key=lambda path: (-covered[path], path))
-        scores = bm25_scores([self._terms[path] for path in paths], list(idf), idf)
+        known = [term for term in idf if term in self._postings]
+        scores = bm25_scores([self._terms[path] for path in paths], known, idf)
         best = max(scores) or 1.0
         ranked = []
         for path, score in zip(paths, scores, strict=True):
             decay = self._decay(path, now_ns, half_life_days)
-            shared = {term: idf[term] for term in idf if path in self._postings.get(term, ())}
+            shared = {term: idf[term] for term in known if path in self._postings[term]}
             terms = {words[term]: round(weight, 3) for term, weight in sorted(shared.items(), key=lambda item: -item[1])}
             coverage = sum(shared.values()) / mass
             explain = {"coverage": round(coverage, 4), "decay": round(decay, 4), "bm25": round(score / best, 4), "terms": terms}

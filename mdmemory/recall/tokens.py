@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from threading import Lock
 
 import snowballstemmer
 
@@ -20,6 +21,7 @@ _STOP = frozenset(
     """.split()
 )
 _STEMMER = snowballstemmer.stemmer("english")
+_STEMMING = Lock()  # the stemmer keeps the word in itself
 
 
 def tokens(text: str) -> list[str]:
@@ -33,6 +35,11 @@ def tokens(text: str) -> list[str]:
         else:
             found.extend(_pairs(cjk))
     return found
+
+
+def document_tokens(text: str) -> list[str]:
+    """The terms of a text that is searched: also each CJK character by itself, for a query of just one."""
+    return tokens(text) + [char for cjk, _ in _words(text) if len(cjk) > 1 for char in cjk]
 
 
 def terms_with_words(text: str) -> dict[str, str]:
@@ -57,7 +64,11 @@ def _pairs(cjk: str) -> list[str]:
 @lru_cache(maxsize=50_000)
 def _term(word: str) -> str:
     word = word.replace("’", "'")
-    if word in _STOP:
+    owner = word.removesuffix("'s")
+    if word in _STOP or owner in _STOP:
         return ""
-    word = word.removesuffix("'s").replace("'", "")
-    return _STEMMER.stemWord(word) if word.isascii() and not word.isdigit() else word
+    word = owner.replace("'", "")
+    if not word.isascii() or word.isdigit():
+        return word
+    with _STEMMING:
+        return str(_STEMMER.stemWord(word))

@@ -169,7 +169,12 @@ class BackendConformance:
     async def test_a_commit_in_the_log_has_happened(self, backend: Backend) -> None:
         """A retry after a lost answer succeeds with the current etags, and does nothing twice."""
         await self.plant(backend, "a.md", b"old")
-        ops: list[Op] = [Put("a.md", b"new", etag_of(b"old")), Move("a.md", "b.md"), Append("log.md", b"line\n", "unsaid"), done("c")]
+        ops: list[Op] = [
+            Put("a.md", b"new", etag_of(b"old")),
+            Move("a.md", "b.md"),
+            Append("log.md", b"line\n", "unsaid"),
+            done("c"),
+        ]
         await backend.commit("c", ops)
         await backend.commit("later", [Put("a.md", b"newer")])
         assert await backend.commit("c", ops) == {"a.md": etag_of(b"newer")}
@@ -189,6 +194,8 @@ class BackendConformance:
         await self.plant(backend, "a.md", b"same")
         await backend.commit("c", [Put("a.md", b"other"), Put("a.md", b"same"), Put("b.md", b"1"), Put("b.md", b"1")])
         assert (await self.data(backend, "a.md"), await self.data(backend, "b.md")) == (b"same", b"1")
+        await backend.commit("d", [Delete("a.md"), Put("a.md", b"same")])
+        assert await self.data(backend, "a.md") == b"same"
 
     async def test_append(self, backend: Backend) -> None:
         """An append makes the file, mends a missing final newline, and is skipped when its entry is near the end."""

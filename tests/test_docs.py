@@ -1,0 +1,77 @@
+"""What README.md and the pages in docs/ show is what happens: every `python` and `console` block is run, top to bottom."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from command import REPOSITORY, write
+from transcript import hide_dates, read, replay
+from transcript import write as as_text
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+_BLOCK = re.compile(r"^```(?P<kind>\w*)(?: (?P<path>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A fenced block. A `text` block holds what the `python` block before it prints; one with a path is that file."""
+
+    kind: str
+    path: str | None
+    text: str
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The blocks of a page in their order."""
+    for found in _BLOCK.finditer(page.read_text(encoding="utf-8")):
+        yield Block(found["kind"], found["path"], found["text"])
+
+
+def printed(code: str, names: dict[str, Any]) -> str:
+    """What a block of Python prints; what it defines is there for the next."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, "<block>", "exec"), names)
+    return hide_dates(output.getvalue())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[path.name for path in PAGES])
+def test_every_block_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one folder, from top to bottom, files are as shown, Python prints what follows it, and commands what stands below them."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    last = ""
+    for block in blocks(page):
+        if block.path is not None:
+            write(tmp_path / block.path, block.text)
+        elif block.kind == "python":
+            last = printed(block.text, names)
+        elif block.kind == "text":
+            assert last == hide_dates(block.text)
+        elif block.kind == "console":
+            steps = list(read(block.text))
+            assert steps and as_text(replay(steps, tmp_path)) == as_text(steps)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[path.name for path in PAGES])
+def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
+    """A page links only to files that are there."""
+    prose = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", prose) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_first_screen_of_the_readme_has_what_a_newcomer_looks_for() -> None:
+    """A real file and its index line, the installation, six lines of Python with output, four commands, and what it is not."""
+    readme = REPOSITORY / "README.md"
+    first = list(blocks(readme))[:6]
+    assert [block.kind for block in first] == ["markdown", "markdown", "sh", "python", "text", "console"]
+    assert [block.path for block in first[:2]] == ["memory/user/home.md", "memory/MEMORY.md"]
+    assert len([line for line in first[3].text.splitlines() if line.strip()]) == 6
+    assert first[5].text.count("$ mdmemory ") == 4
+    assert "What it is not" in readme.read_text(encoding="utf-8")[: 4_000 + sum(len(block.text) for block in first)]

@@ -1,0 +1,88 @@
+"""Text to search terms."""
+
+from __future__ import annotations
+
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mdmemory.recall.tokens import _term, document_tokens, terms_with_words, tokens
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Anna", "Anna's"),
+        ("James", "James's"),
+        ("James", "James’ James'"),
+        ("Zoë", "ZOË’S"),
+        ("O'Brien", "o’brien"),
+        ("Deployments", "deploying deployed"),
+        ("ＡＢＣ", "abc"),
+        ("Straße", "STRASSE"),
+        (unicodedata.normalize("NFD", "Café"), "café"),
+        ("snake_case", "Snake-Case"),
+        ("ﾃｽﾄ", "テスト"),
+    ],
+)
+def test_what_people_take_for_one_word_is_one_term(one: str, other: str) -> None:
+    """Case, possessives, width, composition and the endings of English words make no difference."""
+    assert set(tokens(one)) == set(tokens(other)) != set()
+
+
+@pytest.mark.parametrize("text", ["", " \n", "?!… —", "the of and", "Who's where's the HOW’S", "It's what we're", "___", "'"])
+def test_stop_words_and_punctuation_are_no_terms(text: str) -> None:
+    """S2: question words, with or without 's, and punctuation give nothing to search for."""
+    assert tokens(text) == []
+    assert terms_with_words(text) == {}
+
+
+def test_chinese_and_japanese_become_pairs() -> None:
+    """S1: text without spaces is cut into overlapping pairs, beside words in other scripts."""
+    assert tokens("GitHub备份脚本") == ["github", "备份", "份脚", "脚本"]
+    assert set(tokens("しりとり")) <= set(tokens("今日は成語しりとりをした"))
+    assert tokens("茶") == ["茶"]
+    assert tokens("한국어") == ["한국", "국어"]
+    assert tokens("人々") == ["人々"]
+
+
+def test_a_document_is_found_by_one_character() -> None:
+    """S1: a document has each CJK character by itself too; a query has pairs only, so that they decide."""
+    assert set(tokens("茶")) <= set(document_tokens("お茶が好き"))
+    assert set(terms_with_words("お茶")) == {"お茶"}
+    assert document_tokens("tea 茶") == ["tea", "茶"]
+
+
+def test_names_and_numbers_stay_whole() -> None:
+    """Names in other alphabets, numbers and mixed words are not stemmed or cut."""
+    assert tokens("Müller 2026 v2 Иванов x86") == ["müller", "2026", "v2", "иванов", "x86"]
+
+
+def test_terms_come_with_the_word_people_wrote() -> None:
+    """What explains a match is the word, not its stem, once each and in order."""
+    assert list(terms_with_words("Deploying deployments on Fridays").values()) == ["deploying", "fridays"]
+    assert terms_with_words("备份x") == {"备份": "备份", "x": "x"}
+
+
+@given(st.text())
+def test_terms_are_those_of_the_text(text: str) -> None:
+    """Query and document are cut alike: every term of a query is a term of the document with the same text."""
+    assert set(terms_with_words(text)) == set(tokens(text)) <= set(document_tokens(text))
+    assert "" not in tokens(text)
+
+
+def test_threads_do_not_mix_up_stems() -> None:
+    """Two event loops in two threads may search at the same time."""
+    words = [
+        f"{letter}{end}" for letter in "abcdefghijklmnopqrstuvwxyz" for end in ("rationalizing", "conditionally", "hopefulness")
+    ]
+    wanted = {word: tokens(f"un{word}")[0] for word in words}
+    text = [f"un{word}" for word in words]
+    for _ in range(20):
+        _term.cache_clear()
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(tokens, [" ".join(text)] * 4))
+        assert found == [[wanted[word] for word in words]] * 4
