@@ -1,18 +1,30 @@
-"""Shells that are plain processes of this machine, for the tests of ShellBackend."""
+"""Shells that are plain processes of this machine: the `CommandShell` of docs/backends/your-own.md, counted."""
 
 from __future__ import annotations
 
-import asyncio
 import os
+import re
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from mdmemory.backends.shell import Completed
-from mdmemory.errors import Unavailable
 
 KINDS = [name for name in ("dash", "busybox") if shutil.which(name)]
+PAGE = Path(__file__).parent.parent / "docs/backends/your-own.md"
+
+
+def code_of_the_page() -> dict[str, Any]:
+    """What the page's `command_shell.py` defines."""
+    found = re.search(r"^```python command_shell\.py\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert found
+    names: dict[str, Any] = {"__name__": "command_shell"}
+    exec(compile(found[1], "command_shell.py", "exec"), names)
+    return names
+
+
+CommandShell = code_of_the_page()["CommandShell"]
 
 
 class LocalShell:
@@ -20,42 +32,26 @@ class LocalShell:
 
     Args:
         kind: `dash` with the machine's own tools, or `busybox` with its applets.
-        place: an empty folder for links to the tools.
+        place: a folder for a link named `sh`.
+        shims: a folder of programs that stand before the machine's own.
     """
 
-    def __init__(self, kind: str, place: Path) -> None:
-        self.kind, self.runs = kind, 0
+    def __init__(self, kind: str, place: Path, shims: Path | None = None) -> None:
+        tools = place / f"{kind}-bin"
+        tools.mkdir(parents=True, exist_ok=True)
+        if not (tools / "sh").exists():
+            (tools / "sh").symlink_to(shutil.which(kind) or kind)
+        self._shims = shims
+        self._shell = CommandShell("env", "-i", f"PATH={tools}:{os.environ['PATH']}")
         self.verbs: list[str] = []
-        self._path = os.environ["PATH"]
-        self._bin = place / "bin"
-        self._bin.mkdir(parents=True)
-        (self._bin / "sh").symlink_to(shutil.which(kind) or kind)
-        self._path = f"{self._bin}:{self._path}"
 
     async def run(self, argv: Sequence[str], stdin: bytes, *, timeout_s: float, max_output_bytes: int) -> Completed:
-        """Run a command, as `Shell.run`."""
-        self.runs += 1
-        self.verbs.append(argv[argv.index("mdmemory") + 1] if "mdmemory" in argv else argv[0])
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={"PATH": self._path},
-            cwd="/",
-            start_new_session=True,
-        )
-        try:
-            async with asyncio.timeout(timeout_s):
-                stdout, stderr = await process.communicate(stdin)
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-        if len(stdout) > max_output_bytes:
-            raise Unavailable("too much output")
-        return Completed(process.returncode or 0, stdout, stderr)
+        """Run a command, as `Shell.run`, and note which verb it was for."""
+        self.verbs.append(argv[argv.index("mdmemory") + 1])
+        if self._shims is not None:
+            argv = [part.replace("PATH=/usr/bin:", f"PATH={self._shims}:/usr/bin:") for part in argv]
+        return await self._shell.run(argv, stdin, timeout_s=timeout_s, max_output_bytes=max_output_bytes)
 
     async def close(self) -> None:
         """Nothing is held."""
+        await self._shell.close()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mdmemory.backends.docker_container import ROOT, Limits, find, settings_of
 from mdmemory.backends.docker_engine import Engine
@@ -52,6 +53,19 @@ class DockerBackend(ShellBackend):
         settings = settings_of(image, volume, root, limits or Limits()) if image and volume else None
         shell = DockerShell(name, settings, on_close or ("stop" if image else "keep"))
         super().__init__(shell, root)
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """The backend of `docker://IMAGE?volume=NAME`, or of `docker://?container=NAME`, with `root` and `on_close` where wanted.
+
+        Raises:
+            ConfigError: a part of the URL can't be used.
+        """
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        if odd := sorted(options.keys() - {"volume", "container", "root", "on_close"}):
+            raise ConfigError(f"{odd[0]} is not known: a docker:// location may have volume, container, root and on_close.")
+        return cls(unquote(parts.netloc + parts.path) or None, **options)  # type: ignore[arg-type]  # on_close is checked there
 
 
 class DockerShell:

@@ -36,7 +36,7 @@ from mdmemory.backends.shell_look import known_versions, read_files, read_scan, 
 from mdmemory.errors import Conflict, Unavailable
 
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
-_KILLED: Final = 137  # what `timeout -s KILL` leaves behind
+_KILLED: Final = (137, -9)  # what `timeout -s KILL` leaves behind, as a shell or as a process says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class ShellBackend:
             except LostConnection:
                 if last_try:
                     raise
-        if done.code == _KILLED:
+        if done.code in _KILLED:
             raise Unavailable(f"the memory's {verb} was ended after {limit} s, or its sandbox was. Try again.")
         return parse(verb, done.code, done.stdout, done.stderr)
 

@@ -20,6 +20,7 @@ from mdmemory.backends.protocol import (
     Scan,
     Version,
     etag_of,
+    parents,
     span,
 )
 from mdmemory.backends.shell_answer import KINDS, Answer, could_not_look, reason_of
@@ -28,6 +29,7 @@ MAX_FILES: Final = 200_000
 _HARD_LINK: Final = (
     "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
 )
+_BAD_NAME: Final = "its name can't be used:"
 _DENIED: Final = FileProblem("unavailable", "could not look: permission denied")
 _ABSENT: Final = FileProblem("absent", "it does not exist")
 _PROBLEMS: Final = {
@@ -77,8 +79,8 @@ def read_scan(answer: Answer, known: Mapping[str, Version], head_bytes: int) -> 
         listing = list(_listed(lines))
     except ValueError as error:
         raise could_not_look("the sandbox gave a listing that makes no sense") from error
-    skipped = {_name(line): _DENIED.reason for line in denied}
-    skipped |= {_shown(_name(name)): "its name can't be used: it contains a control character" for name in odd.split(b"\0") if name}
+    skipped = {_inside(line): _DENIED.reason for line in denied}
+    skipped |= {_shown(_inside(name)): f"{_BAD_NAME} it contains a control character" for name in odd.split(b"\0") if name}
     new = [item for item in listing if _is_new(item, known)]
     found = _records(heads, [(item.path, min(item.entry.size, head_bytes)) for item in new])
     files = dict(_files(listing, known, now_ns, skipped))
@@ -120,7 +122,8 @@ def _files(
     """The regular files; what is none, or can't be used, goes to `skipped`."""
     for path, mode, links, changed_ns, entry in listing:
         if path not in known and (fault := _name_fault(path)):
-            skipped[_shown(path)] = f"its name can't be used: {fault}"
+            if not any(_shown(parent) in skipped for parent in parents(path)):
+                skipped[_shown(path)] = f"{_BAD_NAME} {fault}"
         elif stat.S_ISREG(mode):
             is_fresh = known.get(path) != entry.version and _is_fresh(changed_ns, now_ns)
             yield path, entry._replace(version="") if is_fresh else entry
@@ -216,6 +219,10 @@ def _nanoseconds(text: str) -> int:
 
 def _name(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
+
+
+def _inside(path: bytes) -> str:
+    return _name(path).removeprefix("./")
 
 
 def _shown(name: str) -> str:
