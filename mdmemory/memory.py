@@ -107,7 +107,8 @@ def _backend(location: str | os.PathLike[str] | Backend) -> Backend:
         return DockerBackend.from_url(text)
     if url is not None and url.scheme != "file":
         raise ConfigError(
-            f"There is no backend for {url.scheme}:// locations. Give a folder's path, a file://, memory:// or docker:// URL, or a backend."
+            f"There is no backend for {url.scheme}:// locations. "
+            "Give a folder's path, a file://, memory:// or docker:// URL, or a backend."
         )
     from mdmemory.backends.local import LocalBackend
 

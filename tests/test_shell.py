@@ -56,7 +56,7 @@ class TestQuoted(BackendConformance):
 
     async def make_backend(self, tmp_path: Path) -> ShellBackend:
         """A backend of a folder that does not exist yet."""
-        return ShellBackend(CommandShell("sh", "-c", quote=True), str(tmp_path / "it's a \"memory\" $HOME"))
+        return ShellBackend(CommandShell("sh", "-c", quote=True), str(tmp_path / 'it\'s a "memory" $HOME'))
 
 
 @pytest.fixture(params=KINDS)

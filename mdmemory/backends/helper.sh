@@ -198,7 +198,7 @@ dead() { # FILE SILENCE_S
 
 take() {
   mkdir "$lock" 2>/dev/null || return
-  : 2>/dev/null >"$lock/$me" || return
+  true 2>/dev/null >"$lock/$me" || return
   set -- "$lock"/*
   [ $# = 1 ] && [ "$1" = "$lock/$me" ] && return
   rm -f -- "$lock/$me"
@@ -328,7 +328,7 @@ check_kinds() {
     refuse_unsafe
     if [ "$what" = file ] && [ "$kind" != move ]; then set -- "$@" "./$path"; fi
   done 3<"$work/ops"
-  : >"$work/stat"
+  true >"$work/stat" || broke
   [ $# = 0 ] || stat -c '%h %a %u:%g' -- "$@" >"$work/stat" || broke
 }
 
@@ -358,7 +358,7 @@ check_links() {
     fi
     [ "$kind" = append ] || set -- "$@" "./$path"
   done 3<"$work/ops" 4<"$work/stat"
-  : >"$work/sums"
+  true >"$work/sums" || broke
   [ $# = 0 ] || sha256sum -- "$@" >"$work/sums" || broke
 }
 

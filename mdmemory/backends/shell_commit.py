@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from mdmemory.backends.protocol import Append, Delete, Move, Op, Put, done_mark, etag_of, parents, touched
 from mdmemory.backends.shell_answer import KINDS, Answer, reason_of
 from mdmemory.errors import Conflict, InvalidPath, MdmemoryError, Unavailable, UnsafeFile
 
+_CONFLICT: Final = re.compile(r"(\d{1,9}) (path|dst) (\S+)")
 _PUBLIC, _PRIVATE = 0o644, 0o600
 
 
@@ -80,13 +83,11 @@ def read_commit(answer: Answer, ops: Sequence[Op]) -> dict[str, str]:
     if status == "happened":
         etags = dict(line.partition(" ")[::2] for line in answer.body.decode("ascii", "replace").splitlines())
         return {op.path: etags[str(n)] for n, op in enumerate(ops) if isinstance(op, Put) and etags.get(str(n))}
-    if status == "conflict":
-        n, which, etag = words.split(" ")
-        op = ops[int(n)]
-        path = op.dst if isinstance(op, Move) and which == "dst" else op.src if isinstance(op, Move) else op.path
-        raise Conflict(path, None if etag == "-" else etag)
+    if status == "conflict" and (found := _CONFLICT.fullmatch(words)) and int(found[1]) < len(ops):
+        paths = touched(ops[int(found[1])])
+        raise Conflict(paths[-1] if found[2] == "dst" else paths[0], None if found[3] == "-" else found[3])
     if status == "refused":
-        raise _refusal(*words.split(" ", 1))
+        raise _refusal(*words.partition(" ")[::2])
     if status == "lost":
         raise Unavailable(f"the commit was so slow that another took the lock; {_so_far(words)} was written. Try again.")
     so_far, _, said = words.partition(" ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -29,6 +30,9 @@ MAX_FILES: Final = 200_000
 _HARD_LINK: Final = (
     "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
 )
+_HEADER: Final = b"==> ./"
+_MAX_HEADER: Final = 1200
+_SIZE: Final = re.compile(rb"(\d{1,19}) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+) \S+ \./(.+)")
 _BAD_NAME: Final = "its name can't be used:"
 _DENIED: Final = FileProblem("unavailable", "could not look: permission denied")
 _ABSENT: Final = FileProblem("absent", "it does not exist")
@@ -152,9 +156,9 @@ def read_files(answer: Answer, wanted: Mapping[str, Range | None]) -> dict[str, 
         first, _, rest = _name(line).partition(" ")
         if first in _PROBLEMS and rest in wanted:
             found[rest] = _PROBLEMS[first]
-        elif first.isdecimal():
-            date, time, _, path = rest.split(" ", 3)
-            sizes[path.removeprefix("./")] = int(first), _nanoseconds(f"{date} {time}")
+        elif found_file := _SIZE.fullmatch(line):
+            size, moment, path = found_file.groups()
+            sizes[_name(path)] = int(size), _nanoseconds(moment.decode())
     spans = {path: span(wanted[path], size) for path, (size, _) in sizes.items() if path in wanted}
     sent = [(path, length) for path, (_, length) in spans.items() if wanted[path] or length <= MAX_FILE_BYTES]
     records = _records(data, [(path, min(length, MAX_FILE_BYTES + 1)) for path, length in sent])
@@ -176,28 +180,29 @@ def _records(data: bytes, expected: Sequence[tuple[str, int]]) -> dict[str, byte
         expected: each file, and how many bytes it should have brought. One that vanished has no record; one that changed
             meanwhile has another length: its record then ends where the next one of those expected begins.
     """
-    headers = [b"==> ./" + path.encode("utf-8", "surrogateescape") + b" <==\n" for path, _ in expected]
+    numbers = {b"==> ./" + path.encode("utf-8", "surrogateescape") + b" <==\n": n for n, (path, _) in enumerate(expected)}
+
+    def header(at: int) -> tuple[int, int]:
+        """Whose record begins here, -1 for none, and where its bytes do."""
+        start = at + (data[at : at + 1] == b"\n")
+        end = data.find(b"\n", start, start + _MAX_HEADER) + 1
+        return numbers.get(data[start:end], -1), end
+
     found: dict[str, bytes] = {}
-    at = 0
-    for n, (path, length) in enumerate(expected):
-        start = at + 1 if data[at : at + 1] == b"\n" else at
-        if not data.startswith(headers[n], start):
-            continue
-        start += len(headers[n])
-        at = start + length
-        if not _stands(data, at, headers[n + 1 :]):
-            later = (data.find(header, start) for header in headers[n + 1 :])
-            at = next((place for place in later if place >= 0), len(data))
-            at -= data[at - 1 : at] == b"\n" and at > start and at < len(data)
+    at, last = 0, -1
+    while at < len(data):
+        number, start = header(at)
+        if number <= last:
+            break
+        path, length = expected[number]
+        at, last = start + length, number
+        if at != len(data) and header(at)[0] <= number:
+            at = data.find(_HEADER, start)
+            while at >= 0 and header(at)[0] <= number:
+                at = data.find(_HEADER, at + 1)
+            at = len(data) if at < 0 else at - (at > start)  # an empty line stands before a header
         found[path] = data[start:at]
     return found
-
-
-def _stands(data: bytes, at: int, headers: Sequence[bytes]) -> bool:
-    if at >= len(data):
-        return at == len(data)
-    start = at + 1 if data[at : at + 1] == b"\n" else at
-    return any(data.startswith(header, start) for header in headers)
 
 
 def _section(data: bytes) -> tuple[list[bytes], bytes]:
