@@ -17,6 +17,8 @@ from mdmemory.errors import ConfigError
 if TYPE_CHECKING:
     from docker import DockerClient
 
+_KILLED = 137
+_NOT_STARTED = b"OCI runtime exec failed"
 OnClose = Literal["keep", "stop", "remove"]
 
 
@@ -89,15 +91,17 @@ class DockerShell:
         def execute(client: DockerClient) -> Completed:
             made = client.api.exec_create(container_id, list(argv), stdin=True)
             done = exchange(client.api, made["Id"], stdin, timeout_s, max_output_bytes)
-            if done.code < 0 or (done.code >= 128 and client.containers.get(container_id).status != "running"):
-                raise LostConnection(f"the container {self.name} was ended while it was at work. Try again.")
+            if done.code < 0 or done.stdout.startswith(_NOT_STARTED):
+                raise LostConnection(f"the container {self.name} was ended, or could start no process. Try again.")
             return done
 
+        done = None
         try:
-            return await self._engine.call(execute)
-        except LostConnection:
-            self._id = None  # look for it anew
-            raise
+            done = await self._engine.call(execute)
+        finally:
+            if done is None or done.code == _KILLED:
+                self._id = None  # look for it anew
+        return done
 
     async def close(self) -> None:
         """Keep, stop or remove the container if it was used; the volume stays."""

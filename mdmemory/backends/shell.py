@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -36,6 +37,7 @@ from mdmemory.backends.shell_look import known_versions, read_files, read_scan, 
 from mdmemory.errors import Conflict, Unavailable
 
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
+_RETRY_AFTER_S: Final = 0.2
 _KILLED: Final = (137, -9)  # what `timeout -s KILL` leaves behind, as a shell or as a process says it
 
 
@@ -198,21 +200,24 @@ class ShellBackend:
 
     async def _call(self, verb: str, *arguments: str, stdin: bytes) -> Answer:
         """Run the helper; once more after a lost connection, which is safe as a commit that happened is told by its traces."""
-        limit = f"{self._timeout_s:.0f}"
         command = ["sh", "-c", _helper(), "mdmemory", verb, str(len(stdin)), self._root, *arguments]
-        argv = ["timeout", "-s", "KILL", limit, *command]
-        for last_try in (False, True):
-            try:
-                done = await self.shell.run(
-                    argv, stdin, timeout_s=self._timeout_s + self._lock_timeout_s, max_output_bytes=MAX_ANSWER_BYTES
-                )
-                break
-            except LostConnection:
-                if last_try:
-                    raise
-        if done.code in _KILLED:
-            raise Unavailable(f"the memory's {verb} was ended after {limit} s, or its sandbox was. Try again.")
+        argv = ["timeout", "-s", "KILL", f"{self._timeout_s:g}", *command]
+        try:
+            done = await self._run(argv, stdin)
+        except LostConnection:
+            await asyncio.sleep(_RETRY_AFTER_S)
+            done = await self._run(argv, stdin)
         return parse(verb, done.code, done.stdout, done.stderr)
+
+    async def _run(self, argv: Sequence[str], stdin: bytes) -> Completed:
+        began = time.monotonic()
+        wait_s = self._timeout_s + self._lock_timeout_s
+        done = await self.shell.run(argv, stdin, timeout_s=wait_s, max_output_bytes=MAX_ANSWER_BYTES)
+        if done.code in _KILLED and time.monotonic() - began >= self._timeout_s:
+            raise Unavailable(f"the memory's sandbox took more than {self._timeout_s:g} s, and the call was ended. Try again.")
+        if done.code in _KILLED:
+            raise LostConnection("the call to the memory's sandbox was killed there; it may lack memory. Try again.")
+        return done
 
 
 @dataclass(slots=True)
