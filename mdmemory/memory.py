@@ -72,7 +72,7 @@ async def open_memory(
     """Open a memory: `async with open_memory("~/memory") as memory:`.
 
     Args:
-        location: a folder's path, a `file://` or `memory://` URL, or a backend.
+        location: a folder's path, a `file://`, `memory://` or `docker://` URL, or a backend.
         model: chooses the files for hints: a callable, or a string such as `openai:gpt-x`; None leaves it to lexical recall.
         policy: says which changes are allowed, asked about or denied; `read_only` denies all.
         confirm: asks a person about a change whose policy says `ask`.
@@ -101,9 +101,14 @@ def _backend(location: str | os.PathLike[str] | Backend) -> Backend:
         from mdmemory.backends.memory import MemoryBackend
 
         return MemoryBackend()
+    if url is not None and url.scheme == "docker":
+        from mdmemory.backends.docker import DockerBackend
+
+        return DockerBackend.from_url(text)
     if url is not None and url.scheme != "file":
         raise ConfigError(
-            f"There is no backend for {url.scheme}:// locations. Give a folder's path, a file:// or memory:// URL, or a backend."
+            f"There is no backend for {url.scheme}:// locations. "
+            "Give a folder's path, a file://, memory:// or docker:// URL, or a backend."
         )
     from mdmemory.backends.local import LocalBackend
 

@@ -11,6 +11,8 @@ from hypothesis import settings
 
 from mdmemory import Memory, Toolset, open_memory
 
+pytest_plugins = ["engine"]
+
 settings.register_profile("here", deadline=None)  # a busy machine is not a failure
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
