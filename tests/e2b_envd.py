@@ -46,7 +46,7 @@ class Sandbox:
     template: str
     metadata: Mapping[str, str]
     auto_pause: bool
-    envs: Mapping[str, str]
+    internet: bool
     end_at: float
     id: str = field(default_factory=lambda: f"i{uuid.uuid4().hex[:19]}")
     token: str = field(default_factory=lambda: f"envd-{uuid.uuid4().hex}")
@@ -101,9 +101,20 @@ class Sandbox:
         shutil.rmtree(self.place / self.id, ignore_errors=True)
 
     def _signal(self, number: int) -> None:
-        for pid in list(self.processes):
-            with suppress(ProcessLookupError):
-                os.killpg(pid, number)
+        for _ in range(2):  # one may just have been forked
+            for pid in _descendants(set(self.processes)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+
+
+def _descendants(sessions: set[int]) -> list[int]:
+    """The processes of these sessions, youngest first: one that ends while its leader is stopped would end them all."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat") if sessions else ():
+        with suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[3]) in sessions:
+                found.append(int(stat.parent.name))
+    return sorted(found, reverse=True)
 
 
 def read_file(sandbox: Sandbox, path: str) -> bytes:
@@ -143,7 +154,7 @@ def run(sandbox: Sandbox, request: Event, deadline: float | None) -> Iterator[Ev
     """
     config = request["process"]
     command = [config["cmd"], *config.get("args", [])]
-    envs = {"PATH": os.environ["PATH"], "USER": "user", "E2B_SANDBOX": "true", **sandbox.envs, **config.get("envs", {})}
+    envs = {"PATH": os.environ["PATH"], "USER": "user", "E2B_SANDBOX": "true", **config.get("envs", {})}
     try:
         process = subprocess.Popen(
             [text.replace(HOME, str(sandbox.home)) for text in command],

@@ -111,8 +111,8 @@ class E2BServer:
     def create(self, body: Mapping[str, Any]) -> Sandbox:
         """Make a sandbox as a request to the control plane says."""
         end_at = time.time() + body.get("timeout", 300)
-        pause, envs = bool(body.get("autoPause")), body.get("envVars") or {}
-        sandbox = Sandbox(self.place, body["templateID"], body.get("metadata") or {}, pause, envs, end_at)
+        pause, internet = bool(body.get("autoPause")), body.get("allow_internet_access", True)
+        sandbox = Sandbox(self.place, body["templateID"], body.get("metadata") or {}, pause, internet, end_at)
         sandbox.home.mkdir(parents=True)
         with self.lock:
             self.sandboxes[sandbox.id] = sandbox
