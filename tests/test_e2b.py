@@ -257,14 +257,28 @@ async def test_no_key(server: E2BServer, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_only_kill_kills(server: E2BServer) -> None:
-    """Closing leaves the sandbox as it is, a pause writes to the disk first, and nothing but `kill` ends it."""
+    """A pause writes to the disk first, closing leaves the sandbox as it is, and nothing but `kill` ends it."""
     backend = E2BBackend(memory="m")
     await backend.pause()
-    assert server.sandbox.state == "paused" and server.requests[-2:] == [f"POST {START}", server.requests[-1]]
+    assert server.requests == []
+    await backend.scan()
+    server.requests.clear()
+    await backend.pause()
+    assert server.sandbox.state == "paused"
+    assert server.requests == [f"POST {START}", f"POST /sandboxes/{server.sandbox.id}/pause"]
     await backend.close()
     assert server.sandbox.state == "paused"
     await E2BBackend(memory="m").kill()
     assert server.sandboxes == {}
+
+
+async def test_a_pause_of_a_paused_sandbox(server: E2BServer) -> None:
+    """A pause of a sandbox that E2B has paused meanwhile leaves it so."""
+    backend = E2BBackend(memory="m")
+    await backend.scan()
+    server.sandbox.end_at = 0
+    await backend.pause()
+    assert server.sandbox.state == "paused"
 
 
 async def test_nothing_happens_before_the_first_call(server: E2BServer) -> None:

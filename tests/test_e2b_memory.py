@@ -139,6 +139,7 @@ async def test_a_pause_in_the_middle_of_a_save(server: E2BServer) -> None:
     """A commit that is frozen by a pause goes on after the resume, beside its retry, and all is done exactly once."""
     backend = await opened(server)
     for n in range(10):
+        await backend.scan()  # resumes the sandbox, where a save was quicker than its pause
         data = NOISE[n:]
         ops: list[Op] = [Append("log.md", b"line\n", ""), Put("a.md", data), done(f"c{n}")]
         task = asyncio.create_task(backend.commit(f"c{n}", ops))
@@ -146,6 +147,17 @@ async def test_a_pause_in_the_middle_of_a_save(server: E2BServer) -> None:
         server.sandbox.pause()
         assert await task == {"a.md": etag_of(data)}
         assert (server.sandbox.home / "memory/log.md").read_text() == "line\n" * (n + 1)
+
+
+async def test_a_sandbox_that_was_killed(server: E2BServer) -> None:
+    """When someone kills the sandbox of an open memory, its files are not taken for deleted: it can't be looked at, nor written."""
+    backend = await opened(server)
+    await backend.commit("c", [Put("a.md", b"x")])
+    server.sandboxes.pop(server.sandbox.id).kill()
+    with pytest.raises(Unavailable, match="was there and is gone"):
+        await backend.scan()
+    with pytest.raises(Unavailable, match="was there and is gone"):
+        await backend.commit("d", [Put("b.md", b"x")])
 
 
 async def test_a_disk_that_is_full(server: E2BServer) -> None:

@@ -34,36 +34,36 @@ class E2BShell:
 
     async def run(self, argv: Sequence[str], stdin: bytes, *, timeout_s: float, max_output_bytes: int) -> Completed:
         """Run a command, as `Shell.run`; a 429 is waited out for some seconds."""
-        for wait_s in (*_WAITS_S, None):
+        waits = iter(_WAITS_S)
+        while True:
             try:
-                return await self._run(argv, stdin, timeout_s, max_output_bytes)
-            except LostConnection:
-                self.sandbox.let_go()
-                raise
+                return await self._run(await self.sandbox.connected(), argv, stdin, timeout_s, max_output_bytes)
             except TooManyRequests:
-                if wait_s is None:
+                if (wait_s := next(waits, None)) is None:
                     raise
                 await asyncio.sleep(wait_s)
-        raise AssertionError  # the last turn of the loop returns or raises
 
     async def close(self) -> None:
         """Let go of the sandbox, which E2B pauses when its time is over."""
         self.sandbox.let_go()
 
-    async def _run(self, argv: Sequence[str], stdin: bytes, timeout_s: float, max_output_bytes: int) -> Completed:
-        sandbox = await self.sandbox.connected()
+    async def _run(self, sandbox: Any, argv: Sequence[str], stdin: bytes, timeout_s: float, max_output_bytes: int) -> Completed:
         mark = secrets.token_hex(8)  # stands before the output: a login shell may greet
         data = gzip.compress(stdin, 1, mtime=0) if len(stdin) > INLINE_BYTES else stdin
         unpack = "gzip -dc" if len(stdin) > INLINE_BYTES else "cat"
-        if len(data) <= INLINE_BYTES:
-            source = f"printf %s {base64.b64encode(data).decode()} | base64 -d | {unpack}"
-        else:
-            file = f".mdmemory-{mark}"
-            source = f"exec <~/{file}; rm -f ~/{file}; {_SWEEP}; {unpack}"
-            await translated(sandbox.files.write(file, data, use_octet_stream=True), inside=True)
-        work = f"{shlex.join(argv)} < <({source}) | head -c {max_output_bytes + 1} | base64"
         out, err = _Output(2 * max_output_bytes + 65_536), _Output(max_output_bytes)
-        code = await translated(_exit_code(sandbox, f"set -o pipefail; echo {mark}; {work}", timeout_s, out, err), inside=True)
+        try:
+            if len(data) <= INLINE_BYTES:
+                source = f"printf %s {base64.b64encode(data).decode()} | base64 -d | {unpack}"
+            else:
+                file = f".mdmemory-{mark}"
+                source = f"exec <~/{file}; rm -f ~/{file}; {_SWEEP}; {unpack}"
+                await translated(sandbox.files.write(file, data, use_octet_stream=True), inside=True)
+            work = f"{shlex.join(argv)} < <({source}) | head -c {max_output_bytes + 1} | base64"
+            code = await translated(_exit_code(sandbox, f"set -o pipefail; echo {mark}; {work}", timeout_s, out, err), inside=True)
+        except LostConnection:
+            self.sandbox.let_go(sandbox)
+            raise
         try:
             stdout = base64.b64decode("".join(out.pieces).partition(f"{mark}\n")[2])
         except binascii.Error as error:
@@ -108,8 +108,7 @@ class E2BBackend(ShellBackend):
         return cls(**settings_of(url))
 
     async def pause(self) -> None:
-        """Write to the disk what is on its way, and pause the sandbox until the next call."""
-        await self.shell.run(["sync"], b"", timeout_s=60, max_output_bytes=1_024)
+        """Write to the disk what is on its way, and pause the sandbox, if it was used, until the next call."""
         await self.sandbox.pause()
 
     async def kill(self) -> None:

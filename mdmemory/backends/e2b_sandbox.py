@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mdmemory.backends.e2b_errors import translated
+from mdmemory.backends.shell import LostConnection
 from mdmemory.errors import ConfigError
 
 _LABEL: Final = "mdmemory"  # the sandbox's metadata has the memory's name under it
@@ -69,14 +71,17 @@ class MemorySandbox:
                 self._connection = await (self._connect(sdk, found[0]) if found else self._make(sdk))
             return self._connection
 
-    def let_go(self) -> None:
-        """Connect anew at the next call."""
-        self._connection = None
+    def let_go(self, connection: Any = None) -> None:
+        """Connect anew at the next call, if this connection, or any, is the one that is held."""
+        if connection is None or connection is self._connection:
+            self._connection = None
 
     async def pause(self) -> None:
-        """Pause it until the next call, if it was used."""
+        """Write to the disk what is on its way and pause it until the next call, if it was used."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
+            with suppress(LostConnection):  # it is paused already, as the next call says, or there is no network
+                await translated(connection.commands.run("sync"), inside=True)
             await translated(connection.pause())
 
     async def kill(self) -> None:
