@@ -7,7 +7,6 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,15 +21,6 @@ from mdmemory.testing.conformance import BackendConformance, done
 RUN = f"POST {START}"
 NOISE = random.Random(0).randbytes(200_000)  # does not get smaller
 NOTE = "---\nname: {name}\ndescription: what is known of {name}\ntype: project\n---\n\n{text}\n"
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[E2BServer]:
-    """A server that the SDK is pointed at."""
-    with E2BServer(tmp_path / "e2b") as server:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        yield server
 
 
 class TestE2B(BackendConformance):

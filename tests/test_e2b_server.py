@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,15 +22,6 @@ from e2b.exceptions import (
 )
 from e2b.sandbox.commands.command_handle import CommandExitException
 from e2b_server import START, E2BServer
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[E2BServer]:
-    """A server that the SDK is pointed at."""
-    with E2BServer(tmp_path) as server:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        yield server
 
 
 async def test_commands_run_in_the_home_of_the_sandbox(server: E2BServer) -> None:
