@@ -15,7 +15,7 @@ from e2b_server import START, E2BServer
 from mdmemory import Create, MemoryFolder, open_memory
 from mdmemory.backends.e2b import E2BBackend
 from mdmemory.backends.protocol import ABSENT, LOG, Append, Backend, Op, Put, done_mark, etag_of
-from mdmemory.errors import Unavailable
+from mdmemory.errors import ConfigError, Unavailable
 from mdmemory.testing.conformance import BackendConformance, done
 
 RUN = f"POST {START}"
@@ -41,11 +41,6 @@ class TestE2B(BackendConformance):
         file = self.server.sandbox.home / "memory" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
-
-    @pytest.mark.slow
-    async def test_parallel_edits_are_all_kept(self, backend: Backend) -> None:
-        """E1: as in the suite; 800 round trips."""
-        await super().test_parallel_edits_are_all_kept(backend)
 
 
 def fill(server: E2BServer, files: int) -> None:
@@ -167,6 +162,24 @@ async def test_a_turn_without_the_sandbox(server: E2BServer) -> None:
             await turn.finish("Hello.")
         assert "E2B failed" in str(turn.status.degraded)
         server.faults.clear()
+
+
+async def test_a_refused_key(server: E2BServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A memory with a wrong key doesn't open, and the error says what to set."""
+    monkeypatch.setenv("E2B_API_KEY", "e2b_wrong")
+    with pytest.raises(ConfigError, match="Set E2B_API_KEY"):
+        async with open_memory("e2b://base?memory=m"):
+            pass
+
+
+async def test_the_command_line(server: E2BServer) -> None:
+    """`mdmemory` takes a location in E2B wherever it takes a folder."""
+    location = "e2b://base?memory=m"
+    for arguments, words in ((["init", location], "Made"), (["ls", "-f", location], ""), (["doctor", "-f", location], "")):
+        command = [sys.executable, "-m", "mdmemory", *arguments]
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and words in done.stdout, done.stderr
+    assert (server.sandbox.home / "memory/MEMORY.md").exists()
 
 
 def test_the_example(server: E2BServer, repository: Path) -> None:
