@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import subprocess
 import sys
@@ -180,12 +179,3 @@ async def test_the_command_line(server: E2BServer) -> None:
         done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and words in done.stdout, done.stderr
     assert (server.sandbox.home / "memory/MEMORY.md").exists()
-
-
-def test_the_example(server: E2BServer, repository: Path) -> None:
-    """The sandboxed agent of the examples learns in one process and knows in the next."""
-    command: list[str | Path] = [sys.executable, repository / "examples/sandboxed_agent.py", "e2b://base?memory=notes"]
-    env = {**os.environ, "PYTHONPATH": str(repository)}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
-    assert "- [Where the user lives](user/home.md)" in done.stdout and "> Lives in Hangzhou." in done.stdout
-    assert (server.sandbox.home / "memory/user/home.md").exists()

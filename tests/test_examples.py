@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import REPOSITORY, environment
+from e2b_server import E2BServer
 from openai_server import Answer, OpenAIServer
 
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
@@ -58,3 +59,10 @@ def test_person_and_agent(tmp_path: Path) -> None:
     assert "Nothing was written" in printed and printed.rstrip().endswith("Owner: Priya, with Sam")
     text = (tmp_path / "memory/plan.md").read_text()
     assert text.endswith("Freeze: June 5\nRelease: June 12\n\nOwner: Priya, with Sam\n")
+
+
+def test_sandboxed_agent_in_e2b(server: E2BServer, tmp_path: Path) -> None:
+    """AM3, AM6: what one process saves in a sandbox, another has in its index and in its hint."""
+    printed = run("sandboxed_agent.py", "e2b://base?memory=notes", cwd=tmp_path)
+    assert "- [Where the user lives](user/home.md) — home city, walks, food\n<memory-hint>" in printed
+    assert "> Lives in Hangzhou." in printed and (server.sandbox.home / "memory/user/home.md").exists()
