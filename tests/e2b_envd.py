@@ -186,7 +186,9 @@ def run(sandbox: Sandbox, request: Event, deadline: float | None) -> Iterator[Ev
 
 def _see_off(sandbox: Sandbox, process: subprocess.Popen[bytes]) -> None:
     """Wait for a command's end, which may come long after its listener went away."""
-    process.communicate()
+    for _ in _output(process):
+        pass
+    process.wait()
     sandbox.processes.pop(process.pid, None)
 
 
