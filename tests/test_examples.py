@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,16 @@ def test_sandboxed_agent_in_e2b(server: E2BServer, tmp_path: Path) -> None:
     printed = run("sandboxed_agent.py", "e2b://base?memory=notes", cwd=tmp_path)
     assert "- [Where the user lives](user/home.md) — home city, walks, food\n<memory-hint>" in printed
     assert "> Lives in Hangzhou." in printed and (server.sandbox.home / "memory/user/home.md").exists()
+
+
+def test_sandboxed_agent_in_docker(tmp_path: Path) -> None:
+    """AM3, AM6: the same on a volume behind a hardened container."""
+    image, volume = "mdmemory-test:busybox", f"mdmemory-test-{uuid.uuid4().hex}"
+    if not shutil.which("docker") or subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode:
+        pytest.skip("NO DOCKER ENGINE with the test images: eval \"$(scripts/start-docker)\"")
+    try:
+        printed = run("sandboxed_agent.py", f"docker://{image}?volume={volume}", cwd=tmp_path)
+    finally:
+        subprocess.run(["docker", "rm", "--force", f"mdmemory-{volume}"], capture_output=True, check=True)
+        subprocess.run(["docker", "volume", "rm", volume], capture_output=True, check=True)
+    assert "- [Where the user lives](user/home.md)" in printed and "> Lives in Hangzhou." in printed
