@@ -73,8 +73,11 @@ def test_sandboxed_agent_in_e2b(server: E2BServer, tmp_path: Path) -> None:
 def test_sandboxed_agent_in_docker(tmp_path: Path) -> None:
     """AM3, AM6: the same on a volume behind a hardened container."""
     image, volume = "mdmemory-test:busybox", f"mdmemory-test-{uuid.uuid4().hex}"
-    if not shutil.which("docker") or subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode:
-        pytest.skip("NO DOCKER ENGINE with the test images: eval \"$(scripts/start-docker)\"")
+    if (
+        not shutil.which("docker")
+        or subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode
+    ):
+        pytest.skip('NO DOCKER ENGINE with the test images: eval "$(scripts/start-docker)"')
     try:
         printed = run("sandboxed_agent.py", f"docker://{image}?volume={volume}", cwd=tmp_path)
     finally:
