@@ -172,7 +172,7 @@ async def test_an_image_that_is_missing(make: Callable[..., DockerBackend], engi
     problem = (await backend.read({"a.md": None}))["a.md"]
     assert isinstance(problem, FileProblem) and problem.kind == "unavailable"
     await backend.close()
-    assert not engine.containers.list(all=True, filters={"name": backend.shell.name})  # type: ignore[attr-defined]  # of Docker
+    assert not engine.containers.list(all=True, filters={"name": backend.shell.name})  # type: ignore[attr-defined]  # docker-py has no types for it
 
 
 async def test_no_engine(make: Callable[..., DockerBackend], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ async def test_large_input_and_output(make: Callable[..., DockerBackend]) -> Non
 
 
 async def test_counted_calls(make: Callable[..., DockerBackend]) -> None:
-    """All headers of 1,000 files are one `docker exec`, a look at nothing new is one, a save is one read and one commit."""
+    """All headers of 1,000 files are one `docker exec`, a look at nothing new is one, a save is one."""
     backend = make()
     await backend.commit("fill", [Put(f"topic-{n // 50}/note-{n}.md", NOTE) for n in range(1000)])
     calls: list[str] = []
@@ -249,5 +249,5 @@ async def test_counted_calls(make: Callable[..., DockerBackend]) -> None:
     assert calls == ["scan"] and len(folder.files) == 1000 and all(known.header for known in folder.files.values())
     await folder.refresh()
     await folder.apply([Create("new.md", NOTE + b"x" * 64_000)], "person", "test")
-    assert calls == ["scan", "scan", "read", "commit"]
+    assert calls == ["scan", "scan", "commit"]
     await backend.close()

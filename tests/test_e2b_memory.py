@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -98,15 +99,17 @@ async def test_what_each_verb_asks_for(server: E2BServer) -> None:
     assert counts == [[RUN], [RUN], [RUN], ["POST /files", RUN]]
 
 
-async def test_a_save_is_one_command_after_what_is_read_for_it(server: E2BServer) -> None:
-    """A save of a file with its index line and history is one command; before it, one reads what it is based on."""
+async def test_a_save_is_one_command(server: E2BServer) -> None:
+    """A save of a file with its index line and history is one command; of more than 64 KB, compressed, one upload more."""
     backend = await opened(server)
     async with open_memory(backend) as memory:
-        for n in range(2):
+        await memory.folder.refresh()
+        counts = []
+        for n, text in enumerate(("word " * 10_000, "word " * 12_000, secrets.token_hex(120_000))):
             server.requests.clear()
-            content = NOTE.format(name=f"Note {n}", text="word " * 10_000).encode()
-            await memory.folder.apply([Create(f"{n}.md", content)], "person", "test")
-    assert server.requests == [RUN, RUN]
+            await memory.folder.apply([Create(f"{n}.md", NOTE.format(name=f"Note {n}", text=text).encode())], "person", "test")
+            counts.append(len(server.requests))
+    assert counts == [1, 1, 2]
 
 
 async def test_an_answer_lost_in_a_save(server: E2BServer) -> None:

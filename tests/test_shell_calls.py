@@ -45,13 +45,13 @@ async def test_learning_all_headers_is_one_call(shell: LocalShell, backend: Shel
     assert shell.verbs == ["scan", "scan"]
 
 
-async def test_a_save_is_one_read_and_one_commit(shell: LocalShell, backend: ShellBackend) -> None:
-    """A save of 64 KB with its index and history is one read of what is there and one commit."""
+async def test_a_save_is_one_commit(shell: LocalShell, backend: ShellBackend) -> None:
+    """A save of 64 KB with its index and history is one call."""
     folder = MemoryFolder(backend)
     await folder.refresh()
     shell.verbs.clear()
     await folder.apply([Create("a.md", NOTE.format(n=1, text="x" * 65_000).encode())], "person", "test")
-    assert shell.verbs == ["read", "commit"]
+    assert shell.verbs == ["commit"]
 
 
 async def test_reads_at_once_share_a_call(shell: LocalShell, backend: ShellBackend) -> None:
