@@ -17,8 +17,8 @@ from mdmemory.errors import ConfigError
 if TYPE_CHECKING:
     from docker import DockerClient
 
+_NOT_STARTED = (126, 127, 128)
 _KILLED = 137
-_NOT_STARTED = b"OCI runtime exec failed"
 OnClose = Literal["keep", "stop", "remove"]
 
 
@@ -91,8 +91,8 @@ class DockerShell:
         def execute(client: DockerClient) -> Completed:
             made = client.api.exec_create(container_id, list(argv), stdin=True)
             done = exchange(client.api, made["Id"], stdin, timeout_s, max_output_bytes)
-            if done.code < 0 or done.stdout.startswith(_NOT_STARTED):
-                raise LostConnection(f"the container {self.name} was ended, or could start no process. Try again.")
+            if done.code < 0 or done.code in _NOT_STARTED:
+                raise LostConnection(f"the container {self.name} was ended, is full of processes, or has no sh. Try again.")
             return done
 
         done = None
