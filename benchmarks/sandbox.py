@@ -3,6 +3,7 @@
 python benchmarks/sandbox.py [FILES ...]     needs an engine: eval "$(scripts/start-docker)"
 
 Figures are seconds of wall time and, after the slash, calls of `docker exec`. The limit is on the calls, which no machine changes.
+One call a file is made for 100 files at most; the figure for more (~) is in proportion.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import docker
 from timing import table
 
 from mdmemory import Create, MemoryFolder
@@ -22,9 +24,10 @@ from mdmemory.backends.protocol import Put
 from mdmemory.backends.shell import Completed
 
 IMAGE = "mdmemory-test:busybox"
+MOST = 100
 SIZES = (10, 100, 1_000)
 NOTE = "---\nname: Note {n}\ndescription: what is known of subject {n}\ntype: project\n---\n\n" + "some words on it " * 110 + "\n"
-LIMITS = {"all headers": 1, "nothing changed": 1, "all contents": 1, "one save": 2}
+LIMITS = {"all headers": 1, "nothing changed": 1, "all contents": 1, "one save": 1}
 Figure = tuple[float, int]
 
 
@@ -63,9 +66,11 @@ async def measure(size: int) -> tuple[dict[str, Figure], dict[str, Figure]]:
         await asyncio.sleep(0.1)
         folder = MemoryFolder(backend)
 
-        async def every(command: str) -> None:
-            for path in paths:
+        async def every(command: str) -> Figure:
+            began, some = time.perf_counter(), paths[:MOST]
+            for path in some:
                 await meter.run(["sh", "-c", command, "sh", f"/memory/{path}"])
+            return (time.perf_counter() - began) * size / len(some), size
 
         async def save() -> None:
             for path in ("new.md", "MEMORY.md", ".mdmemory/log.jsonl"):
@@ -80,27 +85,39 @@ async def measure(size: int) -> tuple[dict[str, Figure], dict[str, Figure]]:
             ),
         }
         naive = {
-            "all headers": await meter.clock(lambda: every('head -c 16384 "$1"')),
-            "nothing changed": await meter.clock(lambda: every('stat -c %z "$1"')),
-            "all contents": await meter.clock(lambda: every('cat "$1"')),
+            "all headers": await every('head -c 16384 "$1"'),
+            "nothing changed": await every('stat -c %z "$1"'),
+            "all contents": await every('cat "$1"'),
             "one save": await meter.clock(save),
         }
     finally:
         await backend.close()
-        import docker
-
         docker.from_env().volumes.get(volume).remove()
     return ours, naive
+
+
+def answers() -> bool:
+    """Whether there is an engine, with the image."""
+    try:
+        docker.from_env().images.get(IMAGE)
+    except docker.errors.DockerException:
+        return False
+    return True
 
 
 def main(sizes: Sequence[int]) -> int:
     """Print one table; the exit code says whether a limit was passed."""
     rows, over = [], False
+    if not answers():
+        print('!! NOT MEASURED: no Docker engine with the image answers. Run: eval "$(scripts/start-docker)"', file=sys.stderr)
+        return 0
     for size in sizes:
         ours, naive = asyncio.run(measure(size))
         for name, limit in LIMITS.items():
-            figures = (f"{seconds:.2f} / {calls}" for seconds, calls in (ours[name], naive[name]))
-            rows.append((f"{size:,} files, {name}", *figures))
+            figures = [f"{seconds:.2f} / {calls:,}" for seconds, calls in (ours[name], naive[name])]
+            rows.append(
+                (f"{size:,} files, {name}", figures[0], ("~" if size > MOST and naive[name][1] > MOST else "") + figures[1])
+            )
             over = over or ours[name][1] > limit
     print(table(["docker exec", "mdmemory, s / calls", "one file at a time, s / calls"], rows))
     print(f"\nLimits on the calls: {', '.join(f'{name} {limit}' for name, limit in LIMITS.items())}.")

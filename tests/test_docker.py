@@ -233,7 +233,7 @@ async def test_large_input_and_output(make: Callable[..., DockerBackend]) -> Non
 
 
 async def test_counted_calls(make: Callable[..., DockerBackend]) -> None:
-    """All headers of 1,000 files are one `docker exec`, a look at nothing new is one, a save is one."""
+    """All headers of 1,000 files are one `docker exec`, a look at nothing new is one, and so is a save."""
     backend = make()
     await backend.commit("fill", [Put(f"topic-{n // 50}/note-{n}.md", NOTE) for n in range(1000)])
     calls: list[str] = []

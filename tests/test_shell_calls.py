@@ -45,8 +45,8 @@ async def test_learning_all_headers_is_one_call(shell: LocalShell, backend: Shel
     assert shell.verbs == ["scan", "scan"]
 
 
-async def test_a_save_is_one_commit(shell: LocalShell, backend: ShellBackend) -> None:
-    """A save of 64 KB with its index and history is one call."""
+async def test_a_save_is_one_call(shell: LocalShell, backend: ShellBackend) -> None:
+    """A save of 64 KB with its index and history is one commit, when nobody else wrote meanwhile."""
     folder = MemoryFolder(backend)
     await folder.refresh()
     shell.verbs.clear()
