@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mdmemory.recall.ranking import MAX_CANDIDATES, LexicalIndex, Ranked
+from mdmemory.recall.postings import MAX_CANDIDATES
+from mdmemory.recall.ranking import LexicalIndex, Ranked
 from mdmemory.recall.tokens import terms_with_words
 
 DAY_NS = 86_400 * 10**9
@@ -95,9 +96,9 @@ def test_a_match_is_explained() -> None:
     index = index_of({"a.md": "deploys on friday", "b.md": "friday", "c.md": "friday"}, age_days=180)
     best = rank(index, "Deployment windows on Fridays?")[0]
     assert best.path == "a.md"
-    assert list(best.explain) == ["coverage", "decay", "bm25", "terms"]
+    assert list(best.explain) == ["coverage", "decay", "file", "passage", "passages", "terms", "lines"]
     assert list(best.explain["terms"]) == ["deployment", "fridays"]  # type: ignore[call-overload]  # the factors differ in type
-    assert (best.explain["decay"], best.explain["bm25"]) == (0.75, 1.0)
+    assert (best.explain["decay"], best.explain["file"], best.explain["lines"]) == (0.75, 1.0, (1, 1))
 
 
 def test_long_queries_and_large_folders_give_the_best() -> None:
@@ -124,7 +125,7 @@ def test_the_score_is_the_covered_share_times_decay(files: dict[str, str], query
     words = terms_with_words(query)
     found = rank(index_of(files, age_days), query)
     for match in found:
-        coverage, decay, bm25 = (match.explain[key] for key in ("coverage", "decay", "bm25"))
+        coverage, decay, bm25 = (match.explain[key] for key in ("coverage", "decay", "file"))
         assert isinstance(coverage, float) and isinstance(decay, float) and isinstance(bm25, float)
         assert match.score == pytest.approx(coverage * decay, abs=2e-4)
         assert 0 < match.score <= 1 and 0.5 <= decay <= 1 and 0 < bm25 <= 1

@@ -11,7 +11,9 @@ from mdmemory.backends.protocol import COULD_NOT_LOOK, Backend, File, Range, Sca
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.index import Listed
 from mdmemory.files.memory_file import Header, MemoryFile, parse
+from mdmemory.recall.dates import in_words, stated_date
 from mdmemory.recall.ranking import LexicalIndex
+from mdmemory.recall.tokens import ENGLISH
 
 INDEX = "MEMORY.md"
 JOURNAL = "journal/"
@@ -45,13 +47,17 @@ class Known:
 class Catalog:
     """Every memory file's header, kept by `refresh`; the only state a folder has between calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, languages: tuple[str, ...] = ENGLISH) -> None:
         self.files: dict[str, Known] = {}
         self.listed: dict[str, Listed] = {}
         self.skipped: Mapping[str, str] = {}
         self.index_data: bytes | None = None
         """MEMORY.md as last scanned; None when it is absent, larger than a head, or unread."""
-        self.recall = LexicalIndex()
+        self.recall = LexicalIndex(languages)
+        self.bounded: set[str] = set()
+        """Files that expire or supersede another."""
+        self.generation = 0
+        """Grows with every file that is learnt or forgotten."""
         self.scanned = False
         self._versions: dict[str, Version] = {}
         self._names: dict[str, str] = {}
@@ -110,15 +116,28 @@ class Catalog:
         except InvalidMemoryFile as error:
             last_good = (before.header or before.last_good) if before else None
             known = Known(size, mtime_ns, etag, None, error, last_good=last_good)
-            text = data.decode("utf-8", "replace")
+            self.recall.put(path, data.decode("utf-8", "replace"), mtime_ns)
         else:
             known = Known(size, mtime_ns, etag, file.header, warnings=file.warnings)
-            text = _recall_text(file)
+            self._learn_words(file, data, mtime_ns)
         self.files[path] = known
+        self.generation += 1
+        header = known.header or known.last_good
+        if header and (header.valid_until or header.supersedes):
+            self.bounded.add(path)
+        else:
+            self.bounded.discard(path)
         self.listed[path] = listed_as(path, known)
         self._names[collision_key(path)] = path
-        self.recall.put(path, text, mtime_ns)
         return known
+
+    def _learn_words(self, file: MemoryFile, data: bytes, mtime_ns: int) -> None:
+        header, stem = file.header, PurePosixPath(file.path).with_suffix("").as_posix()
+        day = stated_date((*_date_fields(header), header.description, header.name, stem))
+        words = stem.replace("-", " ").replace("_", " ").replace("/", " ")
+        head = (words, header.name, header.description, " ".join(header.tags), in_words(day) if day else "")
+        before = data.count(b"\n") - file.body.count("\n")
+        self.recall.put(file.path, file.body, mtime_ns, head="\n".join(head), day=day, before=before)
 
     def wrote(self, path: str, data: bytes, mtime_ns: int) -> None:
         """Take in what was just written; the next scan looks again, because only it knows the version."""
@@ -132,6 +151,8 @@ class Catalog:
         """Drop a file that is gone."""
         if path == INDEX:
             self.index_data = None
+        self.generation += 1
+        self.bounded.discard(path)
         self._versions.pop(path, None)
         self.files.pop(path, None)
         self.listed.pop(path, None)
@@ -156,7 +177,8 @@ def listed_as(path: str, known: Known) -> Listed:
     return Listed(header.name, header.description, header.pinned, known.mtime_ns)
 
 
-def _recall_text(file: MemoryFile) -> str:
-    header = file.header
-    stem = PurePosixPath(file.path).with_suffix("").as_posix().replace("-", " ").replace("_", " ").replace("/", " ")
-    return "\n".join((stem, header.name, header.description, " ".join(header.tags), file.body))
+def _date_fields(header: Header) -> tuple[str, ...]:
+    """What the frontmatter says about the file's date."""
+    fields = header.fields or {}
+    found = (fields.get("date"), fields.get("created"), header.valid_from)
+    return tuple(value for value in found if isinstance(value, str))
