@@ -103,21 +103,20 @@ def _as_json(found: tuple[list[Result], list[Result]]) -> dict[str, Any]:
 
 def markdown(title: str, measured: Mapping[str, Any]) -> str:
     """The measures as a page, in percent."""
-    lines = [f"# {title}", "", f"{measured['questions']:,} questions. Evidence recall in percent: the mean share of the evidence"]
-    lines[-1] += f" among the first {', '.join(map(str, DEPTHS))} found; some of it; all of it. MRR: mean reciprocal rank."
-    heads = [
+    first = ", ".join(map(str, DEPTHS))
+    lines = [
+        f"# {title}",
         "",
-        "questions",
-        *(f"R@{depth}" for depth in DEPTHS),
-        *(f"any@{n}" for n in DEPTHS),
-        *(f"all@{n}" for n in DEPTHS),
-        "MRR",
+        f"{measured['questions']:,} questions. Evidence recall in percent, among the first {first} found:",
+        "R, the mean share of the evidence; questions with any of it; with all of it. MRR: mean reciprocal rank of the first.",
     ]
+    heads = ["", "questions", *(f"{name}@{depth}" for name in ("R", "any", "all") for depth in DEPTHS), "MRR"]
     for level in ("session", "turn"):
         found = measured[level]
         asked = sum(group["questions"] for group in found["categories"].values())
         lines += ["", f"## By {level}", "", f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
         for name, group in [("all", {"questions": asked, **found}), *found["categories"].items()]:
             figures = [f"{100 * group[kind][str(depth)]:.1f}" for kind in ("frac", "any", "all") for depth in DEPTHS]
-            lines.append(f"| {' | '.join([name, str(group['questions']), *figures, f'{group["mrr"]:.3f}'])} |")
+            cells = [name, str(group["questions"]), *figures, f"{group['mrr']:.3f}"]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -93,11 +93,8 @@ def score(asked: Asked, collection: Collection, paths: Sequence[str], similar: S
     entries = [collection.entries[path] for path in paths]
     dated = [sum(asked.dates.get(part, 0.0) for part in parts_of(entry.day)) if asked.dates else 0.0 for entry in entries]
     present = [[name for name in entry.names.values() if name in asked.speakers] if asked.speakers else [] for entry in entries]
-    files = _file_scores(asked, entries, present)
-    files = [
-        own + day + sum(asked.speakers[name][0] for name in set(names))
-        for own, day, names in zip(files, dated, present, strict=True)
-    ]
+    said = [sum(asked.speakers[name][0] for name in set(names)) for names in present]
+    files = [sum(parts) for parts in zip(_file_scores(asked, entries), dated, said, strict=True)]
     spans, each = _passage_scores(asked, entries, present)
     _add_circumstances(asked, entries, spans, each, dated)
     best = [max(each[start:end], default=0.0) for start, end in spans]
@@ -114,13 +111,13 @@ def score(asked: Asked, collection: Collection, paths: Sequence[str], similar: S
     return Scores(paths, fused, factors, passages, spans, dated, cosines)
 
 
-def _file_scores(asked: Asked, entries: Sequence[Entry], present: Sequence[Sized[tuple[str, ...]]]) -> list[float]:
+def _file_scores(asked: Asked, entries: Sequence[Entry]) -> list[float]:
     from mdmemory.recall.bm25 import PostingsBM25
 
     postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for place, (entry, speakers) in enumerate(zip(entries, present, strict=True)):
+    for place, entry in enumerate(entries):
         for term in asked.terms:
-            if (times := entry.words.get(term)) and not (speakers and term in asked.names):
+            if times := entry.words.get(term):
                 postings[term].append((place, times))
     return PostingsBM25(postings, [entry.length for entry in entries], asked.file_idf).get_scores(asked.terms)
 
@@ -128,7 +125,7 @@ def _file_scores(asked: Asked, entries: Sequence[Entry], present: Sequence[Sized
 def _passage_scores(
     asked: Asked, entries: Sequence[Entry], present: Sequence[Sized[tuple[str, ...]]]
 ) -> tuple[list[tuple[int, int]], list[float]]:
-    """BM25 of every passage, turns that only ask discounted."""
+    """BM25 of every passage, turns that only ask discounted; where the person named speaks, a mere mention counts nothing."""
     from mdmemory.recall.bm25 import PostingsBM25, inverse_frequency
 
     postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)

@@ -84,6 +84,10 @@ class _Terms(dict[str, str]):
             return ""
         word = owner.replace("'", "")
         word = self._forms.get(word, word)
+        stem = self._stem(word)
+        return self._stem(self._forms[stem]) if stem in self._forms else stem  # the rose of `roses` goes where `rose` goes
+
+    def _stem(self, word: str) -> str:
         if word.isdigit():
             return word
         with _STEMMING:

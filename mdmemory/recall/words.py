@@ -42,7 +42,7 @@ _FORMS = {
     understand understood; undertake undertook undertaken; undo undoes undid undone; wake woke woken; wear wore worn;
     weave wove woven; weep wept; win won; wind wound; withdraw withdrew withdrawn; write wrote written;
     analysis analyses; basis bases; better best; child children; crisis crises; criterion criteria; foot feet; goose geese;
-    half halves; hypothesis hypotheses; index indices; kid kids; knife knives; leaf leaves; life lives; loaf loaves;
+    half halves; hypothesis hypotheses; index indices; kid kids; knife knives; loaf loaves;
     man men; matrix matrices; mouse mice; ox oxen; person people; phenomenon phenomena; shelf shelves; thief thieves;
     tooth teeth; vertex vertices; wife wives; wolf wolves; woman women; worse worst
     """,
