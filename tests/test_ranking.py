@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mdmemory.recall.collection import Document
 from mdmemory.recall.postings import MAX_CANDIDATES
 from mdmemory.recall.ranking import LexicalIndex, Ranked
 from mdmemory.recall.tokens import terms_with_words
@@ -22,7 +23,7 @@ def index_of(files: Mapping[str, str], age_days: float = 0) -> LexicalIndex:
     """An index of files that are all equally old."""
     index = LexicalIndex()
     for path, text in files.items():
-        index.put(path, text, NOW_NS - int(age_days * DAY_NS))
+        index.put(path, Document(text), NOW_NS - int(age_days * DAY_NS))
     return index
 
 
@@ -62,15 +63,15 @@ def test_an_old_exact_match_beats_a_fresh_irrelevant_note() -> None:
     """S5: age lowers a score, and never below half, so a year-old answer stays ahead of today's noise."""
     index = index_of({"old.md": "staging database password rotation happens in march"}, age_days=365)
     for n in range(20):
-        index.put(f"new{n}.md", f"the database meeting number {n} was about lunch", NOW_NS)
+        index.put(f"new{n}.md", Document(f"the database meeting number {n} was about lunch"), NOW_NS)
     assert paths(index, "when is the staging database rotation?")[0] == "old.md"
 
 
 def test_of_two_equal_notes_the_newer_comes_first() -> None:
     """S5: where the words say the same, age decides; a time in the future counts as now."""
     index = index_of({"b.md": "deploy on friday"}, age_days=100)
-    index.put("c.md", "deploy on friday", NOW_NS + 10**18)
-    index.put("a.md", "deploy on friday", NOW_NS - 50 * DAY_NS)
+    index.put("c.md", Document("deploy on friday"), NOW_NS + 10**18)
+    index.put("a.md", Document("deploy on friday"), NOW_NS - 50 * DAY_NS)
     assert paths(index, "deploy friday") == ["c.md", "a.md", "b.md"]
     assert rank(index, "deploy friday")[0].explain["decay"] == 1
 
@@ -143,9 +144,9 @@ def test_an_index_kept_up_to_date_equals_a_fresh_one(steps: list[tuple[str, str 
             kept.remove(path)
             there.pop(path, None)
         else:
-            kept.put(path, text, NOW_NS - age_days * DAY_NS)
+            kept.put(path, Document(text), NOW_NS - age_days * DAY_NS)
             there[path] = (text, NOW_NS - age_days * DAY_NS)
     fresh = LexicalIndex()
     for path, (text, mtime_ns) in there.items():
-        fresh.put(path, text, mtime_ns)
+        fresh.put(path, Document(text), mtime_ns)
     assert rank(kept, query) == rank(fresh, query)

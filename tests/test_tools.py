@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from agents import ROLE, call, refused
+from counting import CountingBackend
 
 from mdmemory import Config, Memory, Toolset, open_memory, read_only
+from mdmemory.backends.local import LocalBackend
 
 
 async def test_one_save_is_one_call(tools: Toolset, folder: Path) -> None:
@@ -56,7 +58,7 @@ async def test_overwriting_needs_a_read(tools: Toolset, folder: Path) -> None:
     folder.mkdir()
     (folder / "role.md").write_text(ROLE)
     new = ROLE.replace("surveyor", "carpenter")
-    assert "Read it first" in await refused(tools, "Write", file_path="role.md", content=new)
+    assert "Read it and repeat" in await refused(tools, "Write", file_path="role.md", content=new)
     assert (folder / "role.md").read_text() == ROLE
     await call(tools, "Read", file_path="role.md")
     await call(tools, "Write", file_path="role.md", content=new)
@@ -215,3 +217,28 @@ async def test_a_read_only_memory_refuses_to_write(tmp_path: Path) -> None:
         ):
             assert "not allowed" in await refused(tools, name, file_path="a.md", **arguments)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.md"] and (tmp_path / "a.md").read_text() == ROLE
+
+
+async def test_a_deletion_does_not_come_back(tools: Toolset, folder: Path) -> None:
+    """A file that a person deleted after the agent read it is not written back by a stale Write; a second, knowing one may."""
+    await call(tools, "Write", file_path="a.md", content=ROLE)
+    (folder / "a.md").unlink()
+    assert "does not exist, or no longer" in await refused(tools, "Write", file_path="a.md", content=ROLE + "More.\n")
+    assert not (folder / "a.md").exists()
+    await call(tools, "Write", file_path="a.md", content=ROLE + "More.\n")
+
+
+async def test_a_save_is_one_round_trip(tmp_path: Path) -> None:
+    """A new file, and an edit of one that was read, are one commit each, with history and index in it."""
+    backend = CountingBackend(LocalBackend(tmp_path))
+    async with open_memory(backend) as memory, memory.session().turn("Hello") as turn:
+        backend.calls.clear()
+        await call(turn.tools, "Write", file_path="a.md", content=ROLE)
+        assert backend.calls == ["commit"]
+        await call(turn.tools, "Edit", file_path="a.md", old_string="A surveyor", new_string="A carpenter")
+        assert backend.calls == ["commit", "commit"]
+        (tmp_path / "MEMORY.md").write_text("# By hand\n\n" + (tmp_path / "MEMORY.md").read_text())
+        await call(turn.tools, "Write", file_path="b.md", content=ROLE.replace("Role", "Two"))
+    assert (tmp_path / "MEMORY.md").read_text() == (
+        "# By hand\n\n- [Role](a.md) — what the user does for a living\n- [Two](b.md) — what the user does for a living\n"
+    )

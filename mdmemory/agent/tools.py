@@ -15,11 +15,11 @@ from typing import Any, cast
 from mdmemory.agent.answers import DEFAULT_LINES, numbered, saved
 from mdmemory.agent.arguments import check_arguments
 from mdmemory.backends.paths import check
-from mdmemory.backends.protocol import FileProblem, etag_of, problem_error
+from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import Conflict, InvalidArguments, MdmemoryError
 from mdmemory.files.changes import Change, Create, Delete, Replace, crlf, edit_text, uses_crlf
 from mdmemory.files.memory_file import BOM, decode, encode
-from mdmemory.folder.memory_folder import Applied, MemoryFolder
+from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.render import render
 
 
@@ -149,20 +149,12 @@ class Toolset:
 
     async def _run_write(self, arguments: Mapping[str, Any]) -> str:
         path, content = _path(arguments), arguments["content"]
-        found = (await self.folder.read_many([path]))[path]
-        if isinstance(found, FileProblem):
-            if found.kind != "absent":
-                raise problem_error(path, found)
-            return await self._apply(Create(path, encode(path, content)), "Write")
         base = self.seen.read.get(path)
-        if base is None and found.data != content.encode("utf-8", "replace"):
-            raise InvalidArguments(
-                f"{path} exists. Read it first, so that nothing in it is lost by mistake; then Write, or use Edit to change a part."
-            )
-        old = decode(path, found.data)
+        if base is None:
+            return await self._apply(Create(path, encode(path, content)), "Write")  # a conflict, when there is such a file
+        old = decode(path, base)
         content = crlf(content) if uses_crlf(old) and "\r\n" not in content else content
         mark = BOM if old.startswith(BOM) and not content.startswith(BOM) else ""
-        base = found.data if base is None else base
         return await self._apply(Replace(path, encode(path, mark + content), etag_of(base), base), "Write")
 
     async def _run_edit(self, arguments: Mapping[str, Any]) -> str:
@@ -188,7 +180,12 @@ class Toolset:
         return f"Deleted {path}. Its line in the index is gone too."
 
     async def _apply(self, change: Change, reason: str) -> str:
-        applied: Applied = await self.folder.apply([change], self.author, reason)
+        try:
+            applied = await self.folder.apply([change], self.author, reason)
+        except Conflict as error:
+            if error.etag is None:
+                self.seen.read.pop(change.path, None)  # who writes it again, knowing that it was deleted, makes it anew
+            raise
         after = next(item.after for item in applied.files if item.path == change.path)
         self.seen.read[change.path] = after or b""
         self.seen.written.add(change.path)

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
 from mdmemory.backends.protocol import FileProblem
@@ -169,8 +169,9 @@ def _step(folder: Folder, part: str, path: str, made: list[str] | None) -> Folde
             if made is None:
                 raise
             place = folder.place(part)
-            os.mkdir(place.name, 0o700 if path == OWN else 0o777, dir_fd=place.dir_fd)
-            made.append(path)
+            with suppress(FileExistsError):  # another process was quicker
+                os.mkdir(place.name, 0o700 if path == OWN else 0o777, dir_fd=place.dir_fd)
+                made.append(path)
             return folder.below(part)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import File, FileProblem, etag_of
-from mdmemory.errors import InvalidMemoryFile
+from mdmemory.errors import Conflict, InvalidMemoryFile
 from mdmemory.files import index
 from mdmemory.files.changes import Create, Replace
 from mdmemory.files.index_faults import drift
@@ -97,7 +97,12 @@ async def repair(folder: MemoryFolder) -> list[str]:
     change = (
         Create(INDEX, after) if before == b"" and isinstance(data, FileProblem) else Replace(INDEX, after, etag_of(before), before)
     )
-    await folder.apply([change], "doctor", "repair the index")
+    try:
+        await folder.apply([change], "doctor", "repair the index")
+    except Conflict:
+        if isinstance(change, Replace):
+            raise
+        return await repair(folder)  # the index was made meanwhile
     return [f"{INDEX}: {'added' if fault.kind == 'missing' else 'removed'} {fault.text.strip()}" for fault in faults]
 
 
@@ -117,12 +122,12 @@ def _files(folder: MemoryFolder) -> Iterator[Finding]:
 
 
 def _names(folder: MemoryFolder) -> Iterator[Finding]:
-    twins: defaultdict[str, list[str]] = defaultdict(list)
+    twins: defaultdict[str, list[str]] = defaultdict(list, {collision_key(INDEX): [INDEX]})
     for path in folder.files:
         twins[collision_key(path)].append(path)
         original = _CONFLICTED.sub("", path)
         if original != path:
-            there = "" if original in folder.files else ", which is gone"
+            there = "" if original in folder.files or original == INDEX else ", which is gone"
             yield Finding("conflicted-copy", path, None, f"a sync program's other copy of {original}{there}; merge the two by hand")
     for paths in twins.values():
         for path in sorted(paths)[1:]:
@@ -157,7 +162,8 @@ async def _index(folder: MemoryFolder) -> list[Finding]:
             findings.append(Finding(code, place, line, f"{message}: {fault.text.strip()}", fault.kind in _FIXABLE))
     for line in index.inline_content(text):
         findings.append(Finding("inline-content", INDEX, line, "text that belongs in a memory file of its own; move it there"))
-    full = index.warning(index.update(text, {}, folder.listed, folder.limits), folder.limits)
+    repaired = index.update(text, {path: (listed, listed) for path, listed in folder.listed.items()}, folder.listed, folder.limits)
+    full = index.warning(repaired, folder.limits)
     return [*findings, Finding("index-full", INDEX, None, full)] if full else findings
 
 

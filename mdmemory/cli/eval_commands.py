@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ async def measure(conversations: Sequence[Conversation], keep: str | None) -> di
     from mdmemory.evals.run import evaluate
 
     questions = sum(len(conversation.questions) for conversation in conversations)
-    with click.progressbar(length=questions, label="Questions", file=click.get_text_stream("stderr")) as bar:
+    with click.progressbar(length=questions, label="Questions", file=sys.stderr) as bar:
         return await evaluate(conversations, keep=keep, progress=lambda answered: bar.update(answered))
 
 

@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 OBJECTS = ".mdmemory/objects/"
 TOMBSTONES = ".mdmemory/tombstones"
 OUTSIDE = "outside"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _ETAG = re.compile("[0-9a-f]{64}")
 
 
@@ -94,7 +95,9 @@ def _parsed(line: bytes) -> Any:
 
 
 def _intent(entry: Mapping[str, Any]) -> Intent:
-    at = datetime.strptime(entry["at"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    if not _TIME.fullmatch(entry["at"]):
+        raise ValueError("a time is written as in `Intent.line`")
+    at = datetime.fromisoformat(entry["at"])
     files = tuple(FileChange(file["path"], file["before"], file["after"]) for file in entry["files"])
     for file in files:
         if not isinstance(file.path, str) or not all(etag is None or _ETAG.fullmatch(etag) for etag in (file.before, file.after)):

@@ -107,7 +107,7 @@ class Names:
 
     def find(self, page: str) -> str:
         """The path that `[[page]]` means: the exact one, else the only file of that name in any folder."""
-        path = page if page.endswith(".md") else page + ".md"
+        path = page if page.lower().endswith(".md") else page + ".md"
         if path in self._known or "/" in path:
             return path
         if self._stems is None:
@@ -224,7 +224,7 @@ def _target(written: str, style: str, names: Names) -> str | None:
             return None
         path = unquote(re.split(r"[#?]", url, maxsplit=1)[0])
     path = posixpath.normpath(path)
-    return path if path.endswith(".md") and _may_be_memory(path) else None
+    return path if path.lower().endswith(".md") and _may_be_memory(path) else None
 
 
 def _may_be_memory(path: str) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from mdmemory.backends.paths import collision_key
-from mdmemory.backends.protocol import COULD_NOT_LOOK, Backend, File, Range, Scan, Version, etag_of
+from mdmemory.backends.protocol import COULD_NOT_LOOK, MAX_FILE_BYTES, Backend, File, FileProblem, Range, Scan, Version, etag_of
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.index import Listed
-from mdmemory.files.memory_file import Header, MemoryFile, parse
+from mdmemory.files.memory_file import Header, parse
+from mdmemory.recall.collection import Document
 from mdmemory.recall.dates import in_words, stated_date
 from mdmemory.recall.ranking import LexicalIndex
 from mdmemory.recall.tokens import ENGLISH
@@ -20,9 +22,14 @@ JOURNAL = "journal/"
 MAX_RECALL_BYTES = 262_144
 
 
+def is_markdown(path: str) -> bool:
+    """Whether a path ends in `.md`."""
+    return path.lower().endswith(".md")
+
+
 def is_memory_path(path: str) -> bool:
     """Whether a path is that of a memory file: `.md`, and neither the index nor a journal."""
-    return path.lower().endswith(".md") and path != INDEX and not path.startswith(JOURNAL)
+    return is_markdown(path) and path != INDEX and not path.startswith(JOURNAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,22 @@ class Known:
     last_good: Header | None = None
 
 
+Difference = tuple[Known | None, Known | None]
+"""What was known of a file before and is known now; None for absent."""
+
+
+def etag_in(known: Known | None) -> str | None:
+    """The etag, where there is a file and it is known."""
+    return None if known is None else known.etag
+
+
+def is_same(before: Known | None, now: Known | None) -> bool:
+    """Whether both are known to be the same bytes, or the same absence."""
+    if before is None or now is None:
+        return before is now
+    return before.etag is not None and before.etag == now.etag
+
+
 class Catalog:
     """Every memory file's header, kept by `refresh`; the only state a folder has between calls."""
 
@@ -60,20 +83,21 @@ class Catalog:
         """Grows with every file that is learnt or forgotten."""
         self.scanned = False
         self._versions: dict[str, Version] = {}
-        self._names: dict[str, str] = {}
+        self._alike: defaultdict[str, set[str]] = defaultdict(set)
 
-    async def refresh(self, backend: Backend) -> dict[str, tuple[Known | None, Known | None]]:
+    async def refresh(self, backend: Backend) -> dict[str, Difference]:
         """Scan, and read what changed.
 
         Returns:
-            What was known before and is known now of each memory file that changed; None for absent.
+            The memory files that changed.
         """
         scan = await backend.scan(self._versions)
-        changed: dict[str, tuple[Known | None, Known | None]] = {}
-        for path in self._vanished(scan):
-            changed[path] = (self.files.get(path), None)
-            self.forget(path)
         texts = await self._recall_texts(backend, scan)
+        changed: dict[str, Difference] = {}
+        for path in self._vanished(scan):
+            if path in self.files:
+                changed[path] = (self.files[path], None)
+            self.forget(path)
         for path, head in scan.heads.items():
             entry = scan.files[path]
             self._versions[path] = entry.version
@@ -81,12 +105,33 @@ class Catalog:
                 self.index_data = head if len(head) == entry.size else None
             elif is_memory_path(path):
                 before = self.files.get(path)
-                data = texts.get(path, head)
-                known = self.learn(path, data, entry.size, entry.mtime_ns)
-                if before is None or before.etag is None or before.etag != known.etag:
-                    changed[path] = (before, known)
+                now = self.learn(path, texts.get(path, head), entry.size, entry.mtime_ns)
+                if not is_same(before, now):
+                    changed[path] = (before, now)
         self.skipped = scan.skipped
         self.scanned = True
+        return changed
+
+    @property
+    def index_now(self) -> File | FileProblem | None:
+        """MEMORY.md as last seen or written; None when it is there and unread."""
+        if self.index_data is not None:
+            return File(self.index_data, etag_of(self.index_data), len(self.index_data), 0)
+        return None if INDEX in self._versions or INDEX in self.skipped else FileProblem("absent", "it does not exist")
+
+    def take(self, found: Mapping[str, File | FileProblem]) -> dict[str, Difference]:
+        """Take in memory files that were read; returns those that changed."""
+        changed: dict[str, Difference] = {}
+        for path, file in found.items():
+            before = self.files.get(path)
+            if isinstance(file, File):
+                self._versions[path] = ""  # only a scan knows it
+                now = self.learn(path, file.data, file.size, file.mtime_ns)
+                if not is_same(before, now):
+                    changed[path] = (before, now)
+            elif file.kind == "absent" and before is not None:
+                self.forget(path)
+                changed[path] = (before, None)
         return changed
 
     def _vanished(self, scan: Scan) -> list[str]:
@@ -97,9 +142,12 @@ class Catalog:
         return sorted(gone)
 
     async def _recall_texts(self, backend: Backend, scan: Scan) -> Mapping[str, bytes]:
-        """The text of changed files that are larger than their head, in one round trip, up to 256 KB of each."""
+        """The text of changed files that are larger than their head, in one round trip.
+
+        Up to 256 KB of each; the whole only of one whose etag is known, so that the same bytes are seen to be the same.
+        """
         large = {
-            path: Range(0, MAX_RECALL_BYTES)
+            path: None if etag_in(self.files.get(path)) and scan.files[path].size <= MAX_FILE_BYTES else Range(0, MAX_RECALL_BYTES)
             for path, head in scan.heads.items()
             if scan.files[path].size > len(head) and is_memory_path(path)
         }
@@ -109,17 +157,7 @@ class Catalog:
     def learn(self, path: str, data: bytes, size: int, mtime_ns: int) -> Known:
         """Take in a file's bytes, or the first of them."""
         before = self.files.get(path)
-        complete = len(data) == size
-        etag = etag_of(data) if complete else None
-        try:
-            file = parse(path, data, complete=complete)
-        except InvalidMemoryFile as error:
-            last_good = (before.header or before.last_good) if before else None
-            known = Known(size, mtime_ns, etag, None, error, last_good=last_good)
-            self.recall.put(path, data.decode("utf-8", "replace"), mtime_ns)
-        else:
-            known = Known(size, mtime_ns, etag, file.header, warnings=file.warnings)
-            self._learn_words(file, data, mtime_ns)
+        known, document = known_from(path, data, size, mtime_ns, (before.header or before.last_good) if before else None)
         self.files[path] = known
         self.generation += 1
         header = known.header or known.last_good
@@ -128,23 +166,16 @@ class Catalog:
         else:
             self.bounded.discard(path)
         self.listed[path] = listed_as(path, known)
-        self._names[collision_key(path)] = path
+        self._alike[collision_key(path)].add(path)
+        self.recall.put(path, document, mtime_ns)
         return known
-
-    def _learn_words(self, file: MemoryFile, data: bytes, mtime_ns: int) -> None:
-        header, stem = file.header, PurePosixPath(file.path).with_suffix("").as_posix()
-        day = stated_date((*_date_fields(header), header.description, header.name, stem))
-        words = stem.replace("-", " ").replace("_", " ").replace("/", " ")
-        head = (words, header.name, header.description, " ".join(header.tags), in_words(day) if day else "")
-        before = data.count(b"\n") - file.body.count("\n")
-        self.recall.put(file.path, file.body, mtime_ns, head="\n".join(head), day=day, before=before)
 
     def wrote(self, path: str, data: bytes, mtime_ns: int) -> None:
         """Take in what was just written; the next scan looks again, because only it knows the version."""
         self._versions[path] = ""
         if path == INDEX:
             self.index_data = data
-        else:
+        elif is_memory_path(path):
             self.learn(path, data, len(data), mtime_ns)
 
     def forget(self, path: str) -> None:
@@ -157,16 +188,37 @@ class Catalog:
         self.files.pop(path, None)
         self.listed.pop(path, None)
         self.recall.remove(path)
-        if self._names.get(collision_key(path)) == path:
-            del self._names[collision_key(path)]
+        self._alike[collision_key(path)].discard(path)
 
     def lookalike(self, path: str) -> str | None:
         """An existing file whose name a person, or some disk, takes for this one."""
-        return self._names.get(collision_key(path))
+        key = collision_key(path)
+        if key == collision_key(INDEX):
+            return INDEX if path != INDEX else None
+        return min(self._alike.get(key, set()) - {path}, default=None)
 
-    def below(self, folder: str) -> Iterator[str]:
-        """Every memory file in a folder."""
-        return (path for path in self.files if path.startswith(f"{folder}/"))
+
+def known_from(path: str, data: bytes, size: int, mtime_ns: int, last_good: Header | None = None) -> tuple[Known, Document]:
+    """What a file's bytes, or the first of them, say of it; and what recall searches."""
+    complete = len(data) == size
+    etag = etag_of(data) if complete else None
+    try:
+        file = parse(path, data, complete=complete)
+    except InvalidMemoryFile as error:
+        text = data.decode("utf-8", "replace")[:MAX_RECALL_BYTES]
+        return Known(size, mtime_ns, etag, None, error, last_good=last_good), Document(text)
+    before = data.count(b"\n") - file.body.count("\n")
+    return Known(size, mtime_ns, etag, file.header, warnings=file.warnings), _document(path, file.header, file.body, before)
+
+
+def _document(path: str, header: Header, body: str, before: int) -> Document:
+    stem = PurePosixPath(path).with_suffix("").as_posix()
+    words = stem.replace("-", " ").replace("_", " ").replace("/", " ")
+    fields = header.fields or {}
+    dates = [value for value in (fields.get("date"), fields.get("created"), header.valid_from) if isinstance(value, str)]
+    day = stated_date((*dates, header.description, header.name, stem))
+    head = (words, header.name, header.description, " ".join(header.tags), in_words(day) if day else "")
+    return Document(body[:MAX_RECALL_BYTES], "\n".join(head), day, before)
 
 
 def listed_as(path: str, known: Known) -> Listed:
@@ -175,10 +227,3 @@ def listed_as(path: str, known: Known) -> Listed:
     if header is None:
         return Listed(PurePosixPath(path).stem, "this file can't be read: see `mdmemory doctor`", mtime_ns=known.mtime_ns)
     return Listed(header.name, header.description, header.pinned, known.mtime_ns)
-
-
-def _date_fields(header: Header) -> tuple[str, ...]:
-    """What the frontmatter says about the file's date."""
-    fields = header.fields or {}
-    found = (fields.get("date"), fields.get("created"), header.valid_from)
-    return tuple(value for value in found if isinstance(value, str))

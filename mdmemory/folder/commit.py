@@ -1,9 +1,9 @@
-"""One commit: from settled changes to operations, in the order that makes every kill healable. Floor 3; only `heal` does I/O."""
+"""One commit: from settled changes to operations, in the order that makes every kill healable. Floor 3, no input or output."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,7 +11,6 @@ from mdmemory.backends.protocol import (
     ABSENT,
     LOG,
     Append,
-    Backend,
     Delete,
     File,
     FileProblem,
@@ -20,23 +19,32 @@ from mdmemory.backends.protocol import (
     Put,
     done_mark,
     etag_of,
+    problem_error,
 )
-from mdmemory.errors import InvalidMemoryFile
+from mdmemory.errors import BackendError, InvalidMemoryFile
 from mdmemory.files import history, index
 from mdmemory.files.changes import Rename
-from mdmemory.files.memory_file import decode, parse
-from mdmemory.folder.catalog import INDEX, Catalog, Known, is_memory_path, listed_as
+from mdmemory.files.memory_file import Header, decode, parse
+from mdmemory.folder.catalog import INDEX, Catalog, etag_in, is_memory_path, listed_as
+from mdmemory.folder.news import Outside
 from mdmemory.folder.settle import Settled
 
-Outside = Mapping[str, tuple[Known | None, Known | None]]
+ROOM_BYTES = 400  # an index with less room than this for a line counts as full
+
 IndexChange = tuple[index.Listed | None, index.Listed | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The operations of one commit, and what the index comes to; `index_data` None when the index is not to be written."""
+    """The operations of one commit, and what the index comes to.
+
+    Args:
+        listed: what the index says of each changed file, before and after.
+        index_data: None when the index is not to be written.
+    """
 
     ops: Sequence[Op]
+    listed: Mapping[str, IndexChange]
     index: index.Updated | None
     index_data: bytes | None
     warnings: tuple[str, ...]
@@ -66,28 +74,31 @@ class Commit:
     ) -> Plan:
         """Order the operations: objects, intent, files, index, done."""
         written = [item for item in self.settled if item.before != item.after]
-        if not written and not outside:
-            return Plan((), None, None, ())
         updated, index_data, warnings = self._index(catalog, index_now, outside, limits)
         now = datetime.now(UTC)
-        ops: list[Op] = [Put(path, data, ABSENT, required=False) for path, data in self._objects(written, outside_data).items()]
-        if outside:
-            ops.append(self._outside_line(outside, now))
-        if written:
-            files = tuple(_logged(item, catalog) for item in written)
-            ops.append(Append(LOG, history.Intent(self.id, now, self.author, self.reason, files).line(), f'"id":"{self.id}"'))
-            ops += self._file_ops(written)
-            ops += self._tombstones(written, catalog, now)
-        index_is_changed = any(item.path == INDEX for item in written)
+        kept = [self._kept(item, catalog) for item in written]
+        objects = history.objects([*(data for pair in kept for data in pair), *outside_data.values()])
+        ops: list[Op] = [Put(path, data, ABSENT, required=False) for path, data in objects.items()]
+        if outside.changes:
+            ops.append(self._outside_line(outside, outside_data, now))
+        files = tuple(
+            history.FileChange(item.path, _etag(before), _etag(after)) for item, (before, after) in zip(written, kept, strict=True)
+        )
+        ops.append(Append(LOG, history.Intent(self.id, now, self.author, self.reason, files).line(), f'"id":"{self.id}"'))
+        ops += self._file_ops(written)
+        ops += tombstones([(item.path, header_of(item.path, item.before)) for item in _gone(written)], now)
         if index_data is not None:
             etag = index_now.etag if isinstance(index_now, File) and index_now.etag else ABSENT
-            ops.append(Put(INDEX, index_data, etag, required=index_is_changed))
+            ops.append(Put(INDEX, index_data, etag, required=any(item.path == INDEX for item in written)))
         ops.append(Append(LOG, history.done_line(self.id), done_mark(self.id)))
-        return Plan(ops, updated, index_data, warnings)
+        return Plan(ops, self._listed(catalog)[0], updated, index_data, warnings)
 
-    def _objects(self, written: Iterable[Settled], outside_data: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        contents = [data for item in written if item.path != INDEX for data in (item.before, item.after)]
-        return history.objects([*contents, *outside_data.values()])
+    def _kept(self, item: Settled, catalog: Catalog) -> tuple[bytes | None, bytes | None]:
+        """What the history keeps of a file, before and after; of the index, only people's lines."""
+        if item.path != INDEX:
+            return item.before, item.after
+        _, everything = self._listed(catalog)
+        return _own_lines(item.before, catalog.listed), _own_lines(item.after, everything)
 
     def _file_ops(self, written: Sequence[Settled]) -> list[Op]:
         moved = {item.moved_from for item in written if item.moved_from}
@@ -99,97 +110,124 @@ class Commit:
             ops.append(Delete(item.path, etag) if item.after is None else Put(item.path, item.after, etag))
         return ops
 
-    def _tombstones(self, written: Sequence[Settled], catalog: Catalog, now: datetime) -> list[Op]:
-        moved = {item.moved_from for item in written if item.moved_from}
-        gone = [item.path for item in written if item.after is None and item.path not in moved]
-        lines = []
-        for path in gone:
-            known = catalog.files.get(path)
-            header = known and known.header
-            sources = [header.source] if header and header.source else []
-            lines.append(history.tombstone(path, header.name if header else path, now, sources))
-        return [Append(history.TOMBSTONES, b"".join(lines), f"commit {self.id}")] if lines else []
-
-    def _outside_line(self, outside: Outside, now: datetime) -> Op:
-        files = tuple(history.FileChange(path, _etag(before), _etag(known)) for path, (before, known) in outside.items())
+    def _outside_line(self, outside: Outside, data: Mapping[str, bytes], now: datetime) -> Op:
+        files = tuple(
+            history.FileChange(path, etag_in(before), etag_of(data[path]) if path in data else etag_in(known))
+            for path, (before, known) in outside.changes.items()
+        )
         line_id = f"{self.id}-outside"
         return Append(LOG, history.Intent(line_id, now, history.OUTSIDE, "changed outside", files).line(), f'"id":"{line_id}"')
 
     def _index(
         self, catalog: Catalog, index_now: File | FileProblem, outside: Outside, limits: index.Limits
     ) -> tuple[index.Updated | None, bytes | None, tuple[str, ...]]:
-        if isinstance(index_now, FileProblem) and index_now.kind != "absent":
-            return None, None, (f"{INDEX} was left as it is: {index_now.reason}",)
-        before = index_now.data if isinstance(index_now, File) else b""
         target = next((item for item in self.settled if item.path == INDEX), None)
         try:
-            before_text = decode(INDEX, before)
-            text = before_text if target is None or target.after is None else decode(INDEX, target.after)
-        except InvalidMemoryFile as error:
-            return None, None, (f"the index was left as it is: {error}",)
-        changed, everything = self._listed(catalog, outside)
-        if target is not None:  # a pointer that the edit took away returns while its file is there
-            kept = {pointer.target for pointer in index.pointers(text, everything)}
-            lost = {pointer.target for pointer in index.pointers(before_text, everything)} - kept
-            changed |= {path: (everything[path], everything[path]) for path in lost & everything.keys()}
+            text = index_text(index_now) if target is None else decode(INDEX, target.after or b"")
+        except (BackendError, InvalidMemoryFile) as error:
+            return None, None, (left_alone(error),)
+        changed, everything = self._listed(catalog)
+        if outside.changes:
+            text = updated_index(text, listed_outside(outside), catalog.listed, limits, outside.moved()).text
         renamed = {item.moved_from: item.path for item in self.settled if item.moved_from}
-        updated = index.update(text, changed, everything, limits, renamed)
+        updated = updated_index(text, changed, everything, limits, renamed)
         data = updated.text.encode()
+        there = index_now.data if isinstance(index_now, File) else None if target else b""
         warning = index.warning(updated, limits)
-        return updated, None if data == before else data, (warning,) if warning else ()
+        return updated, None if data == there else data, (warning,) if warning else ()
 
-    def _listed(self, catalog: Catalog, outside: Outside) -> tuple[dict[str, IndexChange], dict[str, index.Listed]]:
+    def _listed(self, catalog: Catalog) -> tuple[dict[str, IndexChange], dict[str, index.Listed]]:
+        """What the index says of the changed files before and after, and of every file after."""
         everything = dict(catalog.listed)
         changed: dict[str, IndexChange] = {}
-        for path, (before, known) in outside.items():
-            if known is None or known.header:  # a broken file keeps its line
-                changed[path] = (listed_as(path, before) if before else None, listed_as(path, known) if known else None)
         for item in self.settled:
-            if is_memory_path(item.path):
-                header = None if item.after is None else parse(item.path, item.after).header
-                new = None if header is None else index.Listed(header.name, header.description, header.pinned, time.time_ns())
-                changed[item.path] = (catalog.listed.get(item.moved_from or item.path), new)
-                everything.pop(item.path, None)
-                if new is not None:
-                    everything[item.path] = new
+            if not is_memory_path(item.path):
+                continue
+            old = catalog.listed.get(item.moved_from or item.path) or listing(item.path, item.before)
+            everything.pop(item.path, None)
+            header = header_of(item.path, item.after)
+            if header is not None:
+                mtime_ns = old.mtime_ns if item.moved_from and old else time.time_ns()
+                everything[item.path] = index.Listed(header.name, header.description, header.pinned, mtime_ns)
+            elif item.after is not None and old is not None:
+                everything[item.path] = old  # a broken file that is moved keeps its line
+            changed[item.path] = (old, everything.get(item.path))
         return changed, everything
 
 
-def _etag(known: Known | None) -> str | None:
-    return None if known is None else known.etag
+def tombstones(gone: Sequence[tuple[str, Header | None]], at: datetime) -> list[Op]:
+    """What keeps deleted files forgotten, given their paths and what was known of them."""
+    if not gone:
+        return []
+    lines = b"".join(
+        history.tombstone(path, header.name if header else path, at, [header.source] if header and header.source else [])
+        for path, header in gone
+    )
+    return [Append(history.TOMBSTONES, lines, lines.decode())]
 
 
-def _logged(item: Settled, catalog: Catalog) -> history.FileChange:
-    """The log's entry; of the index only people's lines enter the history."""
-    if item.path != INDEX:
-        before, after = item.before, item.after
-    else:
-        before, after = (
-            data and index.own_lines(data.decode("utf-8", "replace"), catalog.listed).encode() for data in (item.before, item.after)
-        )
-    return history.FileChange(item.path, None if before is None else etag_of(before), None if after is None else etag_of(after))
+def index_text(found: File | FileProblem) -> str:
+    """The text of the index, empty when it is known to be absent.
 
-
-async def heal(backend: Backend, intents: Sequence[history.Intent]) -> list[str]:
-    """Finish commits that were cut short: each file that still has its before bytes gets its after bytes.
-
-    Returns:
-        The paths the commits were about.
+    Raises:
+        BackendError, InvalidMemoryFile: it can't be read, so it must not be written.
     """
-    paths = {file.path for intent in intents for file in intent.files}
-    etags = {file.after for intent in intents for file in intent.files if file.after}
-    found = await backend.read({**dict.fromkeys(paths), **{history.object_path(etag): None for etag in etags}})
-    for intent in intents:
-        ops: list[Op] = []
-        for change in intent.files:
-            now = found[change.path]
-            etag = now.etag if isinstance(now, File) else None
-            if etag != change.before or (isinstance(now, FileProblem) and now.kind != "absent"):
-                continue
-            kept = found.get(history.object_path(change.after)) if change.after else None
-            if change.after is None and etag is not None:
-                ops.append(Delete(change.path, etag, required=False))
-            elif isinstance(kept, File):
-                ops.append(Put(change.path, kept.data, etag or ABSENT, required=False))
-        await backend.commit(intent.id, [*ops, Append(LOG, history.done_line(intent.id), done_mark(intent.id))])
-    return sorted(paths)
+    if isinstance(found, File):
+        return decode(INDEX, found.data)
+    if found.kind == "absent":
+        return ""
+    raise problem_error(INDEX, found)
+
+
+def updated_index(
+    text: str,
+    changed: Mapping[str, IndexChange],
+    everything: Mapping[str, index.Listed],
+    limits: index.Limits,
+    renamed: Mapping[str, str],
+) -> index.Updated:
+    """The index after some files changed; any file without a pointer gets one while there is room, whoever took it away."""
+    is_full = text.count("\n") >= limits.max_lines - 1 or len(text.encode()) > limits.max_bytes - ROOM_BYTES
+    returning: dict[str, IndexChange] = {} if is_full else {path: (listed, listed) for path, listed in everything.items()}
+    return index.update(text, {**returning, **changed}, everything, limits, renamed)
+
+
+def left_alone(error: Exception) -> str:
+    """The warning that the index was not brought up to date."""
+    return f"The index was left as it is, without this change: {error}"
+
+
+def header_of(path: str, data: bytes | None) -> Header | None:
+    """What is known of a file from its bytes; None when they can't be read."""
+    try:
+        return None if data is None else parse(path, data).header
+    except InvalidMemoryFile:
+        return None
+
+
+def listing(path: str, data: bytes | None) -> index.Listed | None:
+    """What the index said of a file with these bytes."""
+    header = header_of(path, data)
+    return None if header is None else index.Listed(header.name, header.description, header.pinned)
+
+
+def _gone(written: Sequence[Settled]) -> list[Settled]:
+    moved = {item.moved_from for item in written if item.moved_from}
+    return [item for item in written if item.after is None and item.path not in moved]
+
+
+def _etag(data: bytes | None) -> str | None:
+    return None if data is None else etag_of(data)
+
+
+def _own_lines(data: bytes | None, listed: Mapping[str, index.Listed]) -> bytes | None:
+    return None if data is None else index.own_lines(data.decode("utf-8", "replace"), listed).encode()
+
+
+def listed_outside(outside: Outside) -> dict[str, IndexChange]:
+    """What the index said and is to say of files that people changed; a broken one keeps its line."""
+    return {
+        path: (listed_as(path, before) if before else None, listed_as(path, known) if known else None)
+        for path, (before, known) in outside.changes.items()
+        if known is None or known.header
+    }

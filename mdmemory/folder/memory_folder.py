@@ -7,33 +7,31 @@ intent, the files, the index, the log's `done`. A kill between any two of them i
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import random
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from mdmemory.backends.paths import check
-from mdmemory.backends.protocol import ABSENT, LOG, TAIL_BYTES, Backend, File, FileProblem, Put, Range, problem_error, shielded
+from mdmemory.backends.protocol import Backend, File, FileProblem, Op, Put, problem_error, shielded
 from mdmemory.config import Config
-from mdmemory.errors import Conflict, InvalidMemoryFile, Unavailable
-from mdmemory.files import history, index
+from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath, MdmemoryError, UnsafeFile
+from mdmemory.files import index
 from mdmemory.files.changes import Change, Rename
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
-from mdmemory.folder.catalog import INDEX, Catalog, Known
-from mdmemory.folder.commit import Commit, IndexChange, Plan, heal
+from mdmemory.folder.catalog import INDEX, Known
+from mdmemory.folder.commit import Commit, Plan, listed_outside
 from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
-from mdmemory.folder.settle import Rules, Settled, check_change, settle
+from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
+from mdmemory.folder.view import GIVE_UP_S, View
 from mdmemory.recall.filters import Filters
 from mdmemory.recall.ranking import Match, RankedPassage
 
 logger = logging.getLogger("mdmemory")
-MAX_OUTSIDE_KEPT = 20  # of more changes than this, as from a git checkout, the history keeps the hashes only
-GIVE_UP_S = 60.0  # how long an apply keeps trying while other writers get in first
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class Applied:
 
     Args:
         commit_id: None for a dry run, or when nothing had to be written.
-        files: each file's bytes before and after.
+        files: each file's bytes before and after; of the index, with our lines brought up to date.
         index: the index's figures after it; None when the index could not be kept, `warnings` then says why.
         warnings: what the one who proposed the change should know.
     """
@@ -71,12 +69,10 @@ class MemoryFolder:
         self.types: Mapping[str, str] = {**DEFAULT_TYPES, **self.config.extra_types}
         self.limits = index.Limits(self.config.index_max_lines, self.config.index_max_bytes)
         self._policy, self._confirm = policy, confirm
-        self._catalog = Catalog(self.config.languages)
+        self._view = View(backend, self.limits, self.config.languages)
+        self._catalog = self._view.catalog
         self._search = Search(backend, self._catalog, self.config)
         self._lock = asyncio.Lock()
-        self._outside: dict[str, tuple[Known | None, Known | None]] = {}
-        self._changes: dict[str, int] = {}
-        self._log_seen: int | None = None
 
     @property
     def is_read_only(self) -> bool:
@@ -98,20 +94,14 @@ class MemoryFolder:
         """What the index says of each file."""
         return self._catalog.listed
 
-    def _mark_changed(self, paths: Iterable[str]) -> None:
-        """Note that files changed now, for `changes_since`."""
-        for path in paths:
-            self._changes.pop(path, None)
-            self._changes[path] = self.change_mark + 1
-
     @property
     def change_mark(self) -> int:
         """A number that grows with every change that is noticed or made."""
-        return next(reversed(self._changes.values()), 0)
+        return self._view.change_mark
 
     def changes_since(self, mark: int) -> list[str]:
         """The paths that changed after `change_mark` was `mark`, the latest first."""
-        return list(itertools.takewhile(lambda path: self._changes[path] > mark, reversed(self._changes)))
+        return self._view.changes_since(mark)
 
     async def refresh(self) -> frozenset[str]:
         """Look at the folder and read what changed since the last look.
@@ -123,16 +113,7 @@ class MemoryFolder:
             Unavailable: could not look; what was known stays.
         """
         async with self._lock:
-            return await self._refresh()
-
-    async def _refresh(self) -> frozenset[str]:
-        first = not self._catalog.scanned
-        changed = await self._catalog.refresh(self.backend)
-        self._mark_changed(changed)
-        if not first:
-            for path, (before, now) in changed.items():
-                self._outside[path] = (self._outside.get(path, (before, now))[0], now)
-        return frozenset(changed)
+            return frozenset(await self._view.refresh())
 
     async def read(self, path: str) -> bytes:
         """The bytes of one file.
@@ -172,7 +153,10 @@ class MemoryFolder:
 
     async def prompt_index(self) -> index.Updated:
         """The index as an agent sees it: rendered from the headers and people's own lines, within the limits."""
-        return index.render(await self.index_file(), self.listed, self.limits)
+        text, outside = await self.index_file(), self._view.outside
+        if text and outside.changes:
+            text = index.update(text, listed_outside(outside), self.listed, self.limits, outside.moved()).text
+        return index.render(text, self.listed, self.limits)
 
     async def index_file(self) -> str | None:
         """The text of MEMORY.md; None when there is none, or none that can be read as text."""
@@ -209,119 +193,61 @@ class MemoryFolder:
             return await shielded(self._apply(changes, author, reason, dry_run))
 
     async def _apply(self, changes: Sequence[Change], author: str, reason: str, dry_run: bool) -> Applied:
-        if not self._catalog.scanned:
-            await self._refresh()
+        renames = [change for change in changes if isinstance(change, Rename)]
+        if renames or not self._catalog.scanned:
+            await self._view.refresh()
         commit_id = uuid.uuid4().hex
         rules = Rules(self.types, author.startswith("agent:"), self._catalog.lookalike)
-        renames = [change for change in changes if isinstance(change, Rename)]
         give_up = time.monotonic() + GIVE_UP_S
+        assumed = self._view.assumed(changes)
         while True:
-            moves = self._moves(renames)
-            touched = [*(change.path for change in changes if not isinstance(change, Rename)), *moves, *moves.values()]
-            found = await self._current(touched)
-            current = {path: _bytes(path, found[path]) for path in touched}
-            settled = settle(changes, current, moves, rules)
+            moves = moves_of(renames, self.files)
+            named = [path for change in changes for path in ((change.new_path,) if isinstance(change, Rename) else (change.path,))]
+            touched = [*named, *moves, *moves.values()]
+            found = assumed or await self._view.current(touched)
+            settled = settle(changes, {path: _bytes(path, found[path]) for path in touched}, moves, rules)
             commit = Commit(commit_id, author, reason, settled, renames)
-            plan = commit.plan(self._catalog, found[INDEX], self._outside, self._outside_data(found), self.limits)
+            plan = commit.plan(self._catalog, found[INDEX], self._view.outside, self._view.outside_data(found), self.limits)
             if dry_run or not any(item.before != item.after for item in settled):
                 return Applied(None, tuple(settled), plan.index, plan.warnings)
             try:
-                etags = await self.backend.commit(commit_id, plan.ops)
-            except Conflict:
-                if time.monotonic() > give_up:
+                etags = await self.backend.commit(commit_id, [_with_index(op) for op in plan.ops] if assumed else plan.ops)
+            except (Conflict, InvalidPath, UnsafeFile) as error:
+                if assumed:
+                    assumed = None  # not as it was when last looked at
+                elif not isinstance(error, Conflict) or time.monotonic() > give_up or not _is_news(error, found):
                     raise
-                await asyncio.sleep(random.uniform(0, 0.01))  # another writer was first: merge with what it wrote
+                else:
+                    await asyncio.sleep(random.uniform(0, 0.01))  # another writer was first: merge with what it wrote
                 continue
             return await self._applied(commit, plan, index_written=plan.index_data is None or INDEX in etags)
 
-    def _moves(self, renames: Sequence[Rename]) -> dict[str, str]:
-        """Each memory file that the renames move, and where to."""
-        moves: dict[str, str] = {}
-        for rename in renames:
-            inside = {path: rename.new_path + path.removeprefix(rename.path) for path in self._catalog.below(rename.path)}
-            moves |= inside or {rename.path: rename.new_path}
-        return moves
-
-    async def _current(self, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
-        """The files, the index and what was edited outside, in one round trip with the new part of the log, maybe healed."""
-        while True:
-            news = Range(-TAIL_BYTES, TAIL_BYTES) if self._log_seen is None else Range(self._log_seen, TAIL_BYTES)
-            outside = list(self._outside)[:MAX_OUTSIDE_KEPT]
-            found = await self.backend.read({**dict.fromkeys([*paths, *outside, INDEX]), LOG: news})
-            if not await self._read_log(found[LOG]):
-                return found
-
-    async def _read_log(self, log: File | FileProblem) -> bool:
-        """Take in what other processes committed; returns whether a cut-short commit was finished, so that files have changed."""
-        if isinstance(log, FileProblem):
-            return False
-        tail = history.read_log(log.data)
-        for intent in tail.intents:
-            for change in intent.files:
-                _, known = self._outside.get(change.path, (None, None))
-                if (known and known.etag) == change.after:
-                    self._outside.pop(change.path, None)  # a cooperating process did it, not a person
-        self._log_seen = max(0, log.size)
-        if not tail.unfinished:
-            return False
-        healed = await heal(self.backend, tail.unfinished)
-        before = dict(self.listed)
-        await self._refresh()
-        await self._write_index({path: (before.get(path), self.listed.get(path)) for path in healed if path != INDEX}, {})
-        return True
-
-    def _outside_data(self, found: Mapping[str, File | FileProblem]) -> Mapping[str, bytes]:
-        """The bytes that people left, where they are still what the scan saw."""
-        files = {path: (found.get(path), known) for path, (_, known) in self._outside.items()}
-        return {
-            path: file.data for path, (file, known) in files.items() if known and isinstance(file, File) and file.etag == known.etag
-        }
-
     async def _applied(self, commit: Commit, plan: Plan, *, index_written: bool) -> Applied:
         now_ns = time.time_ns()
-        changed: dict[str, IndexChange] = {}
         for item in commit.settled:
-            old = self.listed.get(item.moved_from or item.path)
             if item.after is None:
                 self._catalog.forget(item.path)
-            elif item.before != item.after and item.path != INDEX:
+            elif item.path != INDEX and item.before != item.after:
                 self._catalog.wrote(item.path, item.after, now_ns)
-            if item.path != INDEX:
-                changed[item.path] = (old, self.listed.get(item.path))
-        self._mark_changed(changed)
-        self._outside.clear()
-        updated = plan.index
+        self._view.mark_changed(plan.listed)
+        outside = self._view.take_outside()
         if not index_written:
-            updated = await self._write_index(changed, {item.moved_from: item.path for item in commit.settled if item.moved_from})
-        elif plan.index_data is not None:
+            renamed = {item.moved_from: item.path for item in commit.settled if item.moved_from}
+            found = await self._view.write_index({**listed_outside(outside), **plan.listed}, {**outside.moved(), **renamed})
+            return Applied(commit.id, tuple(commit.settled), *found)
+        if plan.index_data is not None:
             self._catalog.wrote(INDEX, plan.index_data, now_ns)
-        return Applied(commit.id, tuple(commit.settled), updated, plan.warnings)
-
-    async def _write_index(self, changed: Mapping[str, IndexChange], renamed: Mapping[str, str]) -> index.Updated | None:
-        """Bring lines of the index up to date by a commit of their own: another writer changed it between our read and write."""
-        while True:
-            found = (await self.backend.read({INDEX: None}))[INDEX]
-            if isinstance(found, FileProblem) and found.kind != "absent":
-                return None
-            data = found.data if isinstance(found, File) else b""
-            updated = index.update(decode(INDEX, data), changed, self.listed, self.limits, renamed)
-            if updated.text.encode() == data:
-                return updated
-            etag = found.etag if isinstance(found, File) and found.etag else ABSENT
-            try:
-                await self.backend.commit(uuid.uuid4().hex, [Put(INDEX, updated.text.encode(), etag)])
-            except Conflict:
-                await asyncio.sleep(random.uniform(0, 0.01))
-                continue
-            self._catalog.wrote(INDEX, updated.text.encode(), time.time_ns())
-            return updated
+        files = (replace(item, after=plan.index_data or item.before) if item.path == INDEX else item for item in commit.settled)
+        return Applied(commit.id, tuple(files), plan.index, plan.warnings)
 
     async def recover(self) -> None:
         """Finish a commit that was cut short, if the log's end shows one; a folder that can't be written is left as it is."""
+        if self.is_read_only:
+            return
         async with self._lock:
             try:
-                await shielded(self._current([]))
-            except Unavailable as error:
+                await shielded(self._view.current([]))
+            except MdmemoryError as error:
                 logger.warning("a cut-short commit could not be looked for or finished: %s", error)
 
     async def close(self) -> None:
@@ -330,9 +256,20 @@ class MemoryFolder:
             await self.backend.close()
 
 
+def _with_index(op: Op) -> Op:
+    """What is written without a look needs the index as it was known: a changed one tells that other processes made files."""
+    return replace(op, required=True) if isinstance(op, Put) and op.path == INDEX else op
+
+
 def _bytes(path: str, found: File | FileProblem) -> bytes | None:
     if isinstance(found, File):
         return found.data
     if found.kind == "absent":
         return None
     raise problem_error(path, found)
+
+
+def _is_news(conflict: Conflict, found: Mapping[str, File | FileProblem]) -> bool:
+    """Whether the file that is in conflict is not as it was read."""
+    seen = found.get(conflict.path)
+    return seen is not None and conflict.etag != (seen.etag if isinstance(seen, File) else None)

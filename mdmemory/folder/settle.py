@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mdmemory.backends.paths import check
+from mdmemory.backends.paths import check, collision_key
 from mdmemory.backends.protocol import MAX_FILE_BYTES, etag_of
 from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath
 from mdmemory.files.changes import Change, Create, Delete, Rename, Replace, merge
 from mdmemory.files.index import inline_content
 from mdmemory.files.memory_file import check_typed, decode, parse
-from mdmemory.folder.catalog import INDEX, JOURNAL, is_memory_path
+from mdmemory.folder.catalog import INDEX, JOURNAL, is_markdown, is_memory_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ def check_change(change: Change) -> None:
     """
     for path in (change.path, change.new_path) if isinstance(change, Rename) else (change.path,):
         check(path)
-        if f"{path}/".startswith(JOURNAL):
+        if collision_key(f"{path}/").startswith(JOURNAL):
             raise InvalidPath(f"{path} is in the journal, which is written by conversations only")
         if path == INDEX and isinstance(change, (Delete, Rename)):
             raise InvalidPath(f"{INDEX} is the index and stays where it is; its lines follow the memory files")
-        if isinstance(change, (Create, Replace)) and not path.endswith(".md"):
-            raise InvalidPath(f"{path} does not end in .md; memory files do")
+        if not isinstance(change, Rename) and not is_markdown(path):
+            raise InvalidPath(f"{path} does not end in .md; memory files do, and other files are left alone")
     if isinstance(change, Rename) and f"{change.new_path}/".startswith(f"{change.path}/"):
         raise InvalidPath(f"{change.path} can't be moved into itself; choose another new path")
     if isinstance(change, (Create, Replace)):
@@ -67,6 +67,27 @@ def check_change(change: Change) -> None:
                 change.path, f"it would have {len(change.data):,} bytes; at most {MAX_FILE_BYTES:,}. Split it into several files"
             )
         decode(change.path, change.data)
+
+
+def moves_of(renames: Iterable[Rename], files: Iterable[str]) -> dict[str, str]:
+    """Each memory file that the renames move, and where to.
+
+    Raises:
+        InvalidPath: one moves no memory file, or makes one what is none.
+    """
+    moves: dict[str, str] = {}
+    for rename in renames:
+        inside = [path for path in files if path.startswith(f"{rename.path}/")]
+        if not inside and not (is_markdown(rename.path) and is_markdown(rename.new_path)):
+            raise InvalidPath(
+                f"{rename.path} can't be moved to {rename.new_path}: move a memory file to a path that ends in .md, "
+                "or a folder with memory files in it"
+            )
+        moved = {path: rename.new_path + path.removeprefix(rename.path) for path in inside or [rename.path]}
+        if moves.keys() & moved.keys():
+            raise InvalidPath("two changes of one commit move the same file; make them one")
+        moves |= moved
+    return moves
 
 
 def settle(changes: Sequence[Change], current: Mapping[str, bytes | None], moves: Mapping[str, str], rules: Rules) -> list[Settled]:
@@ -95,6 +116,11 @@ def settle(changes: Sequence[Change], current: Mapping[str, bytes | None], moves
         settled += [Settled(old, current[old], None), Settled(new, None, current[old], moved_from=old)]
     if len({item.path for item in settled}) < len(settled):
         raise InvalidPath("two changes of one commit touch the same file; make them one")
+    made = [item.path for item in settled if item.before is None and item.after is not None]
+    alike = {collision_key(path): path for path in made}
+    for path in made:
+        if alike[collision_key(path)] != path:
+            raise InvalidPath(f"{path} would be taken for {alike[collision_key(path)]}; choose clearly different names")
     return settled
 
 

@@ -14,6 +14,22 @@ from mdmemory.recall.postings import Postings
 from mdmemory.recall.tokens import ENGLISH, single_characters, tokens
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What of a file is searched.
+
+    Args:
+        head: its path, name, description, tags and date.
+        day: the date that it states.
+        before: lines of the file before the text.
+    """
+
+    text: str
+    head: str = ""
+    day: date | None = None
+    before: int = 0
+
+
 @dataclass(frozen=True)  # without slots: what is computed once is kept in the instance
 class Entry:
     """One file.
@@ -88,26 +104,20 @@ class Collection:
         self.named: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         """Speakers by each term of their names."""
 
-    def put(self, path: str, text: str, mtime_ns: int, head: str = "", day: date | None = None, before: int = 0) -> None:
-        """Add a file, or replace what was known of it.
-
-        Args:
-            head: what of the file is searched besides the text.
-            day: the date that it states.
-            before: lines of the file before the text.
-        """
+    def put(self, path: str, document: Document, mtime_ns: int) -> None:
+        """Add a file, or replace what was known of it."""
         self.remove(path)
-        passages = passages_of(text, self.languages, before=before)
+        passages = passages_of(document.text, self.languages, before=document.before)
         names = {
             passage.speaker: tuple(dict.fromkeys(tokens(passage.speaker, self.languages)))
             for passage in passages
             if passage.speaker
         }
-        terms = (*tokens(head, self.languages), *single_characters(head))
+        terms = (*tokens(document.head, self.languages), *single_characters(document.head))
         if terms and not names:  # of a note, what it says that it is about is a passage like another
-            passages = (Passage(1, max(1, before), None, terms, (), len(head.split())), *passages)
+            passages = (Passage(1, max(1, document.before), None, terms, (), len(document.head.split())), *passages)
             terms = ()
-        day = day or datetime.fromtimestamp(mtime_ns // 10**9, UTC).date()
+        day = document.day or datetime.fromtimestamp(mtime_ns // 10**9, UTC).date()
         entry = self.entries[path] = Entry(mtime_ns, day, terms, passages, names)
         self.postings.put(path, entry.distinct())
         self._tally(entry, 1)

@@ -1,0 +1,241 @@
+"""Moving what changed between two folders: a sandbox's and the one people keep. Floor 4.
+
+The *base* is what each side had taken from the other after the last time. It tells who changed what since: only the source's
+changes travel, a file changed on both sides is merged by lines or left and reported, and what was deleted on one side does not come
+back from the other. The base lies with the people's folder, a marker with the sandbox's: one that was wiped or made anew lacks it,
+and nothing is deleted after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mdmemory.backends.protocol import File, FileProblem, Put
+from mdmemory.errors import InvalidMemoryFile, PermissionDenied
+from mdmemory.files.changes import Change, Create, Delete, Replace, merge
+from mdmemory.files.history import object_path
+from mdmemory.files.memory_file import decode, parse
+from mdmemory.folder.catalog import INDEX, etag_in
+from mdmemory.folder.memory_folder import MemoryFolder
+
+MARKER = ".mdmemory/sync-id"
+MAX_DELETED = 5  # so many may always go; beyond it, at most this share of what was there
+MAX_DELETED_SHARE = 0.2
+_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a sync does with one file.
+
+    Args:
+        action: `left` when nothing can be done; `reason` then says why.
+    """
+
+    path: str
+    action: Literal["create", "update", "merge", "delete", "left"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What both folders had of each other after the last sync.
+
+    Args:
+        id: of the marker in the other folder; "" before the first sync.
+        etags: of the version of each file that both had taken in.
+        index: the text of MEMORY.md that both had taken in.
+    """
+
+    id: str = ""
+    etags: Mapping[str, str] = field(default_factory=dict)
+    index: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    folder: MemoryFolder
+    etags: Mapping[str, str]
+    data: Mapping[str, File | FileProblem]
+
+    def bytes_of(self, path: str) -> bytes | None:
+        file = self.data.get(path)
+        return file.data if isinstance(file, File) else None
+
+
+async def sync(
+    mine: MemoryFolder, other: MemoryFolder, name: str, *, push: bool, dry_run: bool = False, force: bool = False
+) -> list[Step]:
+    """Bring one folder's changes since the last sync into the other.
+
+    Args:
+        mine: the people's folder, which keeps the base.
+        other: the sandbox's.
+        name: of the other folder; each name has its own base.
+        push: from mine to the other; else from the other to mine.
+        dry_run: only say what would be done.
+        force: also delete what was deleted in large numbers, or after the other folder was wiped.
+
+    Raises:
+        PermissionDenied: too much would be deleted; nothing was done.
+        Unavailable: a folder can't be looked at.
+    """
+    place = f".mdmemory/sync/{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
+    base = await _read_base(mine, place)
+    for folder in (mine, other):
+        await folder.refresh()
+    found = (await other.backend.read({MARKER: None}))[MARKER]
+    is_known = isinstance(found, File) and found.data.decode("utf-8", "replace").strip() == base.id
+    source, target = await _sides(*((mine, other) if push else (other, mine)))
+    known = base if is_known or not push else Base()  # what was wiped is filled anew, not taken for deleted
+    steps, changes = await _plan(source, target, known)
+    deleted = sum(step.action == "delete" for step in steps)
+    if deleted and not force:
+        _refuse_loss(deleted, len(base.etags), wiped=not push and not is_known)
+    if not dry_run:
+        reason = f"{'push to' if push else 'pull from'} {name}"
+        for start in range(0, len(changes), _AT_ONCE):
+            await target.folder.apply(changes[start : start + _AT_ONCE], "sync", reason)
+        sync_id = base.id if is_known else await _mark(other)
+        await _write_base(mine, place, _taken(source, target, known, steps, sync_id))
+    return steps
+
+
+def _refuse_loss(deleted: int, known: int, *, wiped: bool) -> None:
+    if wiped:
+        raise PermissionDenied(
+            f"The other folder was wiped or made anew since the last sync, and {deleted} files would be deleted after it. "
+            "Nothing was done. Push to it first, or use --force if they are to go."
+        )
+    if deleted > max(MAX_DELETED, MAX_DELETED_SHARE * known):
+        raise PermissionDenied(f"{deleted} of {known} files would be deleted. Nothing was done. Use --force if they are to go.")
+
+
+async def _sides(source: MemoryFolder, target: MemoryFolder) -> tuple[_Side, _Side]:
+    """Both folders, with the bytes of every file that may travel."""
+    etags = [{path: etag for path, known in folder.files.items() if (etag := etag_in(known))} for folder in (source, target)]
+    differing = [path for path in source.files.keys() & target.files.keys() if etags[0].get(path) != etags[1].get(path)]
+    new = source.files.keys() - target.files.keys()
+    data = [await source.read_many([*differing, *new, INDEX]), await target.read_many([*differing, INDEX])]
+    for known, read in zip(etags, data, strict=True):
+        known.update({path: file.etag for path, file in read.items() if isinstance(file, File) and file.etag and path != INDEX})
+    return _Side(source, etags[0], data[0]), _Side(target, etags[1], data[1])
+
+
+async def _plan(source: _Side, target: _Side, base: Base) -> tuple[list[Step], list[Change]]:
+    contested = [
+        path for path in source.etags.keys() & target.etags.keys() & base.etags.keys() if source.etags[path] != target.etags[path]
+    ]
+    places = dict.fromkeys(object_path(base.etags[path]) for path in contested)
+    kept = [await side.folder.backend.read(places) if places else {} for side in (source, target)]
+    steps: list[Step] = []
+    changes: list[Change] = []
+    for path in sorted(source.folder.files.keys() | target.folder.files.keys()):
+        place = object_path(base.etags[path]) if path in base.etags else ""
+        old = next((file.data for read in kept if isinstance(file := read.get(place), File)), None)
+        step, change = _one(path, source, target, base.etags.get(path), old)
+        steps += [step] if step else []
+        changes += [change] if change else []
+    if (change := _index(source, target, base)) is not None:
+        steps.append(Step(INDEX, "merge"))
+        changes.append(change)
+    return steps, changes
+
+
+def _one(path: str, source: _Side, target: _Side, was: str | None, old: bytes | None) -> tuple[Step | None, Change | None]:
+    """What becomes of one file of the target; nothing when it has the source's version, or a newer one."""
+    theirs, ours = source.etags.get(path), target.etags.get(path)
+    data, current = source.bytes_of(path), target.bytes_of(path)
+    if path not in source.folder.files:
+        if was is None:
+            return None, None
+        return (
+            (Step(path, "delete"), Delete(path, was))
+            if ours == was
+            else (Step(path, "left", "deleted there and changed here"), None)
+        )
+    if theirs is not None and theirs in (ours, was):
+        return None, None
+    if path not in target.folder.files and was is not None:
+        return Step(path, "left", "changed there and deleted here"), None
+    if data is None or (path in target.folder.files and (current is None or ours is None)):
+        return Step(path, "left", "it can't be read"), None
+    try:
+        parse(path, data)
+    except InvalidMemoryFile as error:
+        return Step(path, "left", error.reason), None
+    if current is None or ours is None:
+        return Step(path, "create"), Create(path, data)
+    if ours == was:
+        return Step(path, "update"), Replace(path, data, ours, current)
+    merged = _merged(path, old, data, current)
+    if merged is None:
+        return Step(path, "left", "the same lines were changed on both sides"), None
+    return Step(path, "merge"), Replace(path, merged, ours, current)
+
+
+def _merged(path: str, old: bytes | None, one: bytes, two: bytes) -> bytes | None:
+    if old is None:
+        return None
+    try:
+        text = merge(*(decode(path, data) for data in (old, one, two)))
+    except InvalidMemoryFile:
+        return None
+    return None if text is None else text.encode()
+
+
+def _index(source: _Side, target: _Side, base: Base) -> Change | None:
+    """People's lines of the index, merged; our own lines follow the files by themselves."""
+    theirs, ours = source.bytes_of(INDEX), target.data.get(INDEX)
+    if theirs is None or theirs == base.index.encode():
+        return None
+    if isinstance(ours, FileProblem):
+        return Create(INDEX, theirs) if ours.kind == "absent" else None
+    if ours is None or ours.etag is None or theirs == ours.data:
+        return None
+    try:
+        text = merge(base.index, decode(INDEX, theirs), decode(INDEX, ours.data), keep_both_insertions=True)
+    except InvalidMemoryFile:
+        return None
+    return Replace(INDEX, text.encode(), ours.etag, ours.data) if text is not None and text.encode() != ours.data else None
+
+
+async def _read_base(mine: MemoryFolder, place: str) -> Base:
+    found = (await mine.backend.read({place: None}))[place]
+    if not isinstance(found, File):
+        return Base()
+    try:
+        kept = json.loads(found.data)
+        return Base(str(kept["id"]), {str(path): str(etag) for path, etag in kept["etags"].items()}, str(kept["index"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Base()  # as if it were the first time: nothing is deleted, and what differs is left
+
+
+def _taken(source: _Side, target: _Side, base: Base, steps: Sequence[Step], sync_id: str) -> Base:
+    """The base after a sync: the source's version of every file that the target has taken in."""
+    left = {step.path for step in steps if step.action == "left"}
+    handled = {step.path for step in steps} - left
+    same = {path for path, etag in source.etags.items() if target.etags.get(path) == etag}
+    etags = {path: etag for path, etag in base.etags.items() if path in source.etags or path in left}
+    etags |= {path: source.etags[path] for path in handled | same if path in source.etags}
+    text = source.bytes_of(INDEX)
+    index = (
+        text.decode("utf-8", "replace") if text is not None and (INDEX in handled or text == target.bytes_of(INDEX)) else base.index
+    )
+    return Base(sync_id, etags, index)
+
+
+async def _mark(other: MemoryFolder) -> str:
+    sync_id = uuid.uuid4().hex
+    await other.backend.commit(uuid.uuid4().hex, [Put(MARKER, f"{sync_id}\n".encode())])
+    return sync_id
+
+
+async def _write_base(mine: MemoryFolder, place: str, base: Base) -> None:
+    kept = {"id": base.id, "etags": base.etags, "index": base.index}
+    await mine.backend.commit(uuid.uuid4().hex, [Put(place, json.dumps(kept, ensure_ascii=False).encode())])

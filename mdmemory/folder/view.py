@@ -1,0 +1,188 @@
+"""What one process knows of the folder: kept true by scans, and by what other processes tell of in the log. Floor 3."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import random
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+from mdmemory.backends.protocol import ABSENT, LOG, Backend, File, FileProblem, Put, etag_of
+from mdmemory.errors import Conflict, MdmemoryError
+from mdmemory.files import index
+from mdmemory.files.changes import Change, Create, Replace
+from mdmemory.files.history import Intent, object_path
+from mdmemory.folder.catalog import INDEX, Catalog, Known, etag_in, is_memory_path, known_from
+from mdmemory.folder.commit import IndexChange, index_text, left_alone, updated_index
+from mdmemory.folder.news import LogReader, Outside
+from mdmemory.folder.recovery import heal, moves_in
+from mdmemory.recall.tokens import ENGLISH
+
+logger = logging.getLogger("mdmemory")
+GIVE_UP_S = 60.0  # how long a write keeps trying while other writers get in first
+
+
+class View:
+    """The catalog and the index of one backend, brought up to date before every write.
+
+    Args:
+        limits: the index's.
+        languages: whose endings search ignores.
+    """
+
+    def __init__(self, backend: Backend, limits: index.Limits, languages: tuple[str, ...] = ENGLISH) -> None:
+        self.catalog, self.outside = Catalog(languages), Outside()
+        self._backend, self._limits = backend, limits
+        self._log = LogReader()
+        self._changes: dict[str, int] = {}
+        self._told: tuple[Intent, ...] = ()
+        """What the log told before the first scan."""
+
+    async def refresh(self) -> frozenset[str]:
+        """Scan, and return the memory files that changed.
+
+        Raises:
+            Unavailable: could not look; what was known stays.
+        """
+        first = not self.catalog.scanned
+        changed = await self.catalog.refresh(self._backend)
+        self.mark_changed(changed)
+        if first:  # what changed while no process looked shows by what the log told before
+            await self._take_in(self._told)
+            self._told = ()
+        else:
+            self.outside.notice(changed)
+        return frozenset(changed)
+
+    def mark_changed(self, paths: Iterable[str]) -> None:
+        """Note that files changed now, for `changes_since`."""
+        for mark, path in enumerate(paths, self.change_mark + 1):
+            self._changes.pop(path, None)
+            self._changes[path] = mark
+
+    @property
+    def change_mark(self) -> int:
+        """A number that grows with every change that is noticed or made."""
+        return next(reversed(self._changes.values()), 0)
+
+    def changes_since(self, mark: int) -> list[str]:
+        """The paths that changed after `change_mark` was `mark`, the latest first."""
+        return list(itertools.takewhile(lambda path: self._changes[path] > mark, reversed(self._changes)))
+
+    async def current(self, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
+        """The files, the index and what was changed outside, in one round trip with the news of the log, which are dealt with."""
+        while True:
+            wanted = dict.fromkeys([*paths, *self.outside.kept(), INDEX])
+            found = await self._backend.read({**wanted, LOG: self._log.wanted})
+            told = self._log.take(found[LOG])
+            noticed = await self._take_in(told.finished)
+            if not (noticed or told.more or told.unfinished):
+                return found
+            for intent in () if told.more else told.unfinished:
+                await self._finish(intent)
+
+    def assumed(self, changes: Sequence[Change]) -> Mapping[str, File | FileProblem] | None:
+        """What a commit may take for granted of its files and the index without a look, as its preconditions tell when it is wrong.
+
+        Returns:
+            None when something is not known well enough.
+        """
+        index_now = self.catalog.index_now
+        if index_now is None or self.outside.changes:
+            return None
+        found: dict[str, File | FileProblem] = {}
+        for change in changes:
+            known = self.catalog.files.get(change.path)
+            if isinstance(change, Create) and is_memory_path(change.path) and known is None:
+                found[change.path] = FileProblem("absent", "it does not exist")
+            elif isinstance(change, Replace) and known and change.base_data is not None and known.etag == change.base:
+                found[change.path] = File(change.base_data, change.base, len(change.base_data), known.mtime_ns)
+            else:
+                return None
+        return {**found, INDEX: index_now}
+
+    async def _take_in(self, commits: Sequence[Intent]) -> bool:
+        """Learn, without a scan, what other processes wrote, and what of it people changed since.
+
+        Returns:
+            Whether something was noticed that only a later line of the log may explain.
+        """
+        if not self.catalog.scanned:
+            self._told = (*self._told, *commits)
+            return False
+        latest = {change.path: change.after for intent in commits for change in intent.files if is_memory_path(change.path)}
+        self.outside.explain(commits)
+        stale = self._others_than(latest)
+        if not stale:
+            return False
+        changed = self.catalog.take(await self._backend.read(dict.fromkeys(stale)))
+        self.mark_changed(changed)
+        self.outside.notice(changed)
+        self.outside.explain(commits)
+        strange = {path: latest[path] for path in self._others_than(latest)}
+        before = await self._logged(strange)
+        self.outside.changes |= {path: (before.get(path), self.catalog.files.get(path)) for path in strange}
+        return bool(stale)
+
+    def _others_than(self, etags: Mapping[str, str | None]) -> list[str]:
+        """The files that are neither what the log says nor known to have been changed outside since."""
+        files, outside = self.catalog.files, self.outside.changes
+        others = [path for path, etag in etags.items() if etag_in(files.get(path)) != etag]
+        return [path for path in others if path not in outside or etag_in(outside[path][0]) != etags[path]]
+
+    async def _logged(self, etags: Mapping[str, str | None]) -> Mapping[str, Known]:
+        """What is known of files as the log has them, from the history's objects where they are kept."""
+        places = {path: object_path(etag) for path, etag in etags.items() if etag}
+        found = await self._backend.read(dict.fromkeys(places.values())) if places else {}
+        logged = {path: Known(0, 0, etag, None) for path, etag in etags.items() if etag}
+        for path, place in places.items():
+            if isinstance(file := found[place], File):
+                logged[path], _ = known_from(path, file.data, file.size, file.mtime_ns)
+        return logged
+
+    async def _finish(self, intent: Intent) -> None:
+        """Wait for a commit of another process to end; if it was cut short, finish it."""
+        if not self.catalog.scanned:
+            await self.refresh()
+        before = await heal(self._backend, intent, self.catalog.listed)
+        await self._take_in([intent])
+        changed = {path: (listed, self.catalog.listed.get(path)) for path, listed in before.items() if is_memory_path(path)}
+        updated, warnings = await self.write_index(changed, moves_in(intent))
+        if updated is None:
+            logger.warning("%s", *warnings)
+
+    def outside_data(self, found: Mapping[str, File | FileProblem]) -> Mapping[str, bytes]:
+        """The bytes that people left, where they are still what was seen."""
+        files = {path: (found.get(path), etag_in(self.outside.changes[path][1])) for path in self.outside.kept()}
+        return {path: file.data for path, (file, etag) in files.items() if isinstance(file, File) and etag in (None, file.etag)}
+
+    def take_outside(self) -> Outside:
+        """What people changed up to now, which has been written into the log."""
+        taken, self.outside = self.outside, Outside()
+        return taken
+
+    async def write_index(
+        self, changed: Mapping[str, IndexChange], renamed: Mapping[str, str]
+    ) -> tuple[index.Updated | None, tuple[str, ...]]:
+        """Bring the index up to date by a commit of its own; what stands in the way is a warning, as the files are written."""
+        give_up = time.monotonic() + GIVE_UP_S
+        while True:
+            try:
+                found = (await self.current([]))[INDEX]
+                updated = updated_index(index_text(found), changed, self.catalog.listed, self._limits, renamed)
+                data, etag = updated.text.encode(), found.etag if isinstance(found, File) else None
+                if etag_of(data) != (etag or etag_of(b"")):
+                    await self._backend.commit(uuid.uuid4().hex, [Put(INDEX, data, etag or ABSENT)])
+                    self.catalog.wrote(INDEX, data, time.time_ns())
+            except Conflict as conflict:
+                if time.monotonic() > give_up:
+                    return None, (left_alone(conflict),)
+                await asyncio.sleep(random.uniform(0, 0.01))
+            except MdmemoryError as error:
+                return None, (left_alone(error),)
+            else:
+                full = index.warning(updated, self._limits)
+                return updated, (full,) if full else ()
