@@ -21,7 +21,7 @@ _SEASON_OF = {
     for word in words.split()
 }
 _NAMES = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
-_ISO = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?(?!\d)|(?<!\d)(?:(\d{4})年)?(\d{1,2})月(?:(\d{1,2})日)?")
+_ISO = re.compile(r"(?<!\d)(\d{4})[-/](\d{1,2})(?:[-/](\d{1,2}))?(?!\d)|(?<!\d)(?:(\d{4})年)?(\d{1,2})月(?:(\d{1,2})日)?")
 _DAY_MONTH = re.compile(rf"(?<![\w.])(\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? ({_NAMES})\b\.?,?(?: (\d{{4}}))?", re.IGNORECASE)
 _MONTH_DAY = re.compile(rf"\b({_NAMES})\b\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,? (\d{{4}}))?", re.IGNORECASE)
 _MONTH_ALONE = re.compile(rf"\b({_NAMES})\b\.?(?:,? (\d{{4}}))?", re.IGNORECASE)
@@ -74,7 +74,7 @@ def stated_date(texts: Iterable[str]) -> date | None:
 
 def in_words(day: date) -> str:
     """A date as people search for it: `17 May 2024`."""
-    return f"{day.day} {_MONTHS[0].split()[day.month - 1]} {day.year}"
+    return f"{day.day} {_MONTHS[0].split()[day.month - 1].title()} {day.year}"
 
 
 def _stated(text: str) -> Iterator[tuple[int, int, int]]:

@@ -19,6 +19,8 @@ ADJACENT = 0.25
 ONLY_ASKS = 0.7
 """What is left of the score of a turn that only asks."""
 BEST_PASSAGES = 3
+FACTORS = ("file", "passage", "passages")
+"""What makes the order of files."""
 Similar = Mapping[str, Sequence[float]]
 """Path to the cosine of each of its passages."""
 
@@ -99,7 +101,8 @@ def score(asked: Asked, collection: Collection, paths: Sequence[str], similar: S
     _add_circumstances(asked, entries, spans, each, dated)
     best = [max(each[start:end], default=0.0) for start, end in spans]
     three = [sum(sorted(each[start:end])[-BEST_PASSAGES:]) for start, end in spans]
-    factors = {"file": _normalised(files), "passage": _normalised(best), "passages": _normalised(three)}
+    parts = {"file": files, "passage": best, "passages": three}
+    factors = {name: _normalised(parts[name]) for name in FACTORS}
     passages, cosines = _normalised(each), list[float]()
     if similar:
         near = [similar.get(path) or [0.0] * (end - start) for path, (start, end) in zip(paths, spans, strict=True)]
