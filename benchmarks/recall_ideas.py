@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +23,7 @@ from mdmemory.recall import passages, scoring, tokens
 Switch = tuple[object, str, Any]
 IDEAS: Mapping[str, Sequence[Switch]] = {
     "short passages borrow from neighbours": [(passages, "BORROWED", ())],
-    "question → reply": [(passages, "_given", lambda *_: Counter())],
+    "question → reply": [(passages, "_given", lambda *_: ())],
     "turns that only ask count less": [(scoring, "ONLY_ASKS", 1.0)],
     "the person named": [(scoring.Asked, "_speakers", lambda *_: {})],
     "dates in the query": [(scoring, "asked_parts", lambda _: {})],

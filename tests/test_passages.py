@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mdmemory.recall.collection import Document
-from mdmemory.recall.passages import count, passages_of
+from mdmemory.recall.passages import Counts, passages_of
 from mdmemory.recall.ranking import LexicalIndex, RankedPassage
 from mdmemory.recall.units import cut
 
@@ -16,7 +16,7 @@ CHAT = "Anna: Hi Ben!\n\nBen: Hello.\n\nAnna: Where did the boat go?\n\nBen: A t
 
 def weight(text: str, term: str) -> list[float]:
     """What a term counts in each passage of a text."""
-    found = dict(count(passages_of(text)).postings.get(term, ()))
+    found = dict(Counts(passages_of(text)).weights(term))
     return [round(found.get(place, 0.0), 3) for place in range(len(passages_of(text)))]
 
 

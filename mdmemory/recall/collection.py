@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 
 from mdmemory.recall.dates import Part, parts_of
-from mdmemory.recall.passages import Counts, Passage, count, passages_of
+from mdmemory.recall.passages import Counts, Passage, passages_of
 from mdmemory.recall.postings import Postings
 from mdmemory.recall.tokens import ENGLISH, single_characters, tokens
 
@@ -49,7 +49,7 @@ class Entry:
     @cached_property
     def counts(self) -> Counts:
         """The weights of terms in passages; counted when the file is first a candidate."""
-        return count(self.passages)
+        return Counts(self.passages)
 
     @cached_property
     def words(self) -> Mapping[str, int]:

@@ -43,19 +43,56 @@ class Passage:
     words: int
 
 
-@dataclass(frozen=True, slots=True)
 class Counts:
-    """Where each term of a file counts, and how much.
+    """Where each term of a file counts, and how much; worked out for the terms that are asked for.
 
     Args:
-        postings: term to (passage, weight).
+        own: term to (passage, times).
         lengths: the sum of the weights of each passage.
-        asking: share of question words in each passage, 0 to 1.
+        asking: the share of question words in each passage, 0 to 1.
     """
 
-    postings: Mapping[str, Sequence[tuple[int, float]]]
-    lengths: Sequence[float]
-    asking: Sequence[float]
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        given = [_given(passages, place) for place in range(len(passages))]
+        self.own = _inverted([passage.terms for passage in passages])
+        self.asking = [len(passage.asked) / max(1, len(passage.terms)) for passage in passages]
+        self._given = _inverted(given)
+        self._scales = [max(0.0, 1 - passage.words / BORROWING_ENDS_AT_WORDS) for passage in passages]
+        self._weights: dict[str, list[tuple[int, float]]] = {}
+        own, asked = [float(len(passage.terms)) for passage in passages], [float(len(terms)) for terms in given]
+        self.lengths = self._spread(list(enumerate(own)), list(enumerate(asked)))
+
+    def weights(self, term: str) -> Sequence[tuple[int, float]]:
+        """The passages that have a term, their own or not, with its weight."""
+        if term not in self.own:
+            return ()
+        if term not in self._weights:
+            spread = self._spread(self.own[term], self._given.get(term, ()))
+            self._weights[term] = [(place, weight) for place, weight in enumerate(spread) if weight > 0]
+        return self._weights[term]
+
+    def _spread(self, own: Sequence[tuple[int, float]], asked: Sequence[tuple[int, float]]) -> list[float]:
+        """What each passage gets of what the passages have and ask."""
+        found = [0.0] * len(self._scales)
+        for place, times in own:
+            found[place] += times
+            for distance, share in enumerate(BORROWED, 1):
+                for other in (place - distance, place + distance):
+                    if 0 <= other < len(found):
+                        found[other] += share * self._scales[other] * times
+        for place, times in asked:
+            found[place] -= (1 - ASKED_FOR_SELF) * times
+            if times:  # the reply has it whole, and need not borrow it
+                found[place + 1] += (ASKED_FOR_REPLY - (BORROWED[0] * self._scales[place + 1] if BORROWED else 0)) * times
+        return found
+
+
+def _inverted(texts: Sequence[Sequence[str]]) -> Mapping[str, list[tuple[int, float]]]:
+    found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    for place, terms in enumerate(texts):
+        for term, times in Counter(terms).items():
+            found[term].append((place, times))
+    return dict(found)
 
 
 def passages_of(text: str, languages: tuple[str, ...] = ENGLISH, *, before: int = 0) -> tuple[Passage, ...]:
@@ -81,34 +118,8 @@ def _questions(text: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(term for sentence in sentences if sentence.rstrip().endswith(("?", "？")) for term in tokens(sentence, languages))
 
 
-def count(passages: Sequence[Passage]) -> Counts:
-    """The weight of every term in every passage of one file."""
-    own = [Counter(passage.terms) for passage in passages]
-    given = [_given(passages, place) for place in range(len(passages))]
-    postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    lengths = []
-    for place, passage in enumerate(passages):
-        weights: defaultdict[str, float] = defaultdict(float, own[place])
-        for term, times in given[place].items():
-            weights[term] -= (1 - ASKED_FOR_SELF) * times
-        asked_before = given[place - 1] if place else Counter[str]()
-        scale = max(0.0, 1 - passage.words / BORROWING_ENDS_AT_WORDS)
-        for distance, share in enumerate(BORROWED if scale else (), 1):
-            for other in (place - distance, place + distance):
-                if 0 <= other < len(passages):
-                    for term, times in own[other].items():
-                        weights[term] += share * scale * (times - asked_before[term] if other == place - 1 else times)
-        for term, times in asked_before.items():
-            weights[term] += ASKED_FOR_REPLY * times
-        for term, weight in weights.items():
-            postings[term].append((place, weight))
-        lengths.append(sum(weights.values()))
-    asking = [len(passage.asked) / max(1, len(passage.terms)) for passage in passages]
-    return Counts(dict(postings), lengths, asking)
-
-
-def _given(passages: Sequence[Passage], place: int) -> Counter[str]:
+def _given(passages: Sequence[Passage], place: int) -> tuple[str, ...]:
     """The question words that the next passage, of another speaker, takes over."""
     if place + 1 == len(passages) or passages[place + 1].speaker in (None, passages[place].speaker):
-        return Counter()
-    return Counter(passages[place].asked)
+        return ()
+    return passages[place].asked

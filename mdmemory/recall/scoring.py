@@ -137,10 +137,10 @@ def _passage_scores(
     for entry, speakers in zip(entries, present, strict=True):
         start, counts = len(lengths), entry.counts
         for term in asked.terms:
-            if term in counts.postings and not (speakers and term in asked.names):
-                postings[term].extend((start + place, weight) for place, weight in counts.postings[term])
+            if not (speakers and term in asked.names):
+                postings[term].extend((start + place, weight) for place, weight in counts.weights(term))
         for one, other in asked.pairs:
-            if one in counts.postings and other in counts.postings:
+            if one in counts.own and other in counts.own:
                 found = _side_by_side(entry, one, other)
                 pairs[f"{one} {other}"].extend((start + place, times) for place, times in found.items())
         lengths += counts.lengths
@@ -155,9 +155,9 @@ def _passage_scores(
 def _side_by_side(entry: Entry, one: str, other: str) -> Counter[int]:
     """How often two terms stand side by side in each passage."""
     found: Counter[int] = Counter()
-    borrowed = {place for place, _ in entry.counts.postings[other]}
-    for place, _ in entry.counts.postings[one]:
-        if place in borrowed and (times := sum(pair == (one, other) for pair in pairwise(entry.passages[place].terms))):
+    also = {place for place, _ in entry.counts.own[other]}
+    for place, _ in entry.counts.own[one]:
+        if place in also and (times := sum(pair == (one, other) for pair in pairwise(entry.passages[place].terms))):
             found[place] = times
     return found
 
