@@ -78,7 +78,7 @@ async def open_memory(
     """Open a memory: `async with open_memory("~/memory") as memory:`.
 
     Args:
-        location: a folder's path, a `file://` or `memory://` URL, or a backend.
+        location: a folder's path, a `file://`, `memory://`, `docker://` or `e2b://` URL, or a backend.
         model: chooses the files for hints: a callable, or a string such as `openai:gpt-x`; None leaves it to lexical recall.
         policy: says which changes are allowed, asked about or denied; `read_only` denies all.
         confirm: asks a person about a change whose policy says `ask`.
@@ -103,14 +103,23 @@ def _backend(location: str | os.PathLike[str] | Backend) -> Backend:
         return location
     text = os.fspath(location)
     url = urlsplit(text) if "://" in text else None
-    if url is not None and url.scheme == "memory":
-        from mdmemory.backends.memory import MemoryBackend
+    match url.scheme if url is not None else "file":
+        case "file":
+            from mdmemory.backends.local import LocalBackend
 
-        return MemoryBackend()
-    if url is not None and url.scheme != "file":
-        raise ConfigError(
-            f"There is no backend for {url.scheme}:// locations. Give a folder's path, a file:// or memory:// URL, or a backend."
-        )
-    from mdmemory.backends.local import LocalBackend
+            return LocalBackend(Path(unquote(url.path) if url else text).expanduser())
+        case "memory":
+            from mdmemory.backends.memory import MemoryBackend
 
-    return LocalBackend(Path(unquote(url.path) if url else text).expanduser())
+            return MemoryBackend()
+        case "docker":
+            from mdmemory.backends.docker import DockerBackend
+
+            return DockerBackend.from_url(text)
+        case "e2b":
+            from mdmemory.backends.e2b import E2BBackend
+
+            return E2BBackend.from_url(text)
+        case scheme:
+            known = "a folder's path, a file://, memory://, docker:// or e2b:// URL, or a backend"
+            raise ConfigError(f"There is no backend for {scheme}:// locations. Give {known}.")

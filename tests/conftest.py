@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from e2b_server import E2BServer
 from hypothesis import settings
+from shells import new_shell, run
 
 from mdmemory import Memory, Toolset, open_memory
+from mdmemory.backends.e2b import E2BShell
+
+pytest_plugins = ["engine"]
 
 settings.register_profile("here", deadline=None)  # a busy machine is not a failure
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -23,7 +28,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOME", str(home))
     for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "MDMEMORY_"))]:
+    for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "E2B_", "MDMEMORY_"))]:
         monkeypatch.delenv(name)
 
 
@@ -50,3 +55,22 @@ def tools(memory: Memory) -> Toolset:
 def folder(tmp_path: Path) -> Path:
     """Where the memory is."""
     return tmp_path / "memory"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[E2BServer]:
+    """A server of E2B's sandboxes, which its SDK is pointed at."""
+    with E2BServer(tmp_path / "e2b") as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+@pytest.fixture
+async def shell(server: E2BServer) -> AsyncIterator[E2BShell]:
+    """A shell in a sandbox of that server, which is there already."""
+    shell = new_shell()
+    await run(shell, "true")
+    server.requests.clear()
+    yield shell
+    await shell.close()

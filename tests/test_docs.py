@@ -41,6 +41,7 @@ def printed(code: str, names: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[path.name for path in PAGES])
+@pytest.mark.usefixtures("server")  # what a page says of E2B is said to that server
 def test_every_block_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one folder, from top to bottom, files are as shown, Python prints what follows it, and commands what stands below them."""
     monkeypatch.chdir(tmp_path)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 from command import REPOSITORY, environment
+from e2b_server import E2BServer
 from openai_server import Answer, OpenAIServer
 
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
@@ -58,3 +61,26 @@ def test_person_and_agent(tmp_path: Path) -> None:
     assert "Nothing was written" in printed and printed.rstrip().endswith("Owner: Priya, with Sam")
     text = (tmp_path / "memory/plan.md").read_text()
     assert text.endswith("Freeze: June 5\nRelease: June 12\n\nOwner: Priya, with Sam\n")
+
+
+def test_sandboxed_agent_in_e2b(server: E2BServer, tmp_path: Path) -> None:
+    """AM3, AM6: what one process saves in a sandbox, another has in its index and in its hint."""
+    printed = run("sandboxed_agent.py", "e2b://base?memory=notes", cwd=tmp_path)
+    assert "- [Where the user lives](user/home.md) — home city, walks, food\n<memory-hint>" in printed
+    assert "> Lives in Hangzhou." in printed and (server.sandbox.home / "memory/user/home.md").exists()
+
+
+def test_sandboxed_agent_in_docker(tmp_path: Path) -> None:
+    """AM3, AM6: the same on a volume behind a hardened container."""
+    image, volume = "mdmemory-test:busybox", f"mdmemory-test-{uuid.uuid4().hex}"
+    if (
+        not shutil.which("docker")
+        or subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode
+    ):
+        pytest.skip('NO DOCKER ENGINE with the test images: eval "$(scripts/start-docker)"')
+    try:
+        printed = run("sandboxed_agent.py", f"docker://{image}?volume={volume}", cwd=tmp_path)
+    finally:
+        subprocess.run(["docker", "rm", "--force", f"mdmemory-{volume}"], capture_output=True, check=True)
+        subprocess.run(["docker", "volume", "rm", volume], capture_output=True, check=True)
+    assert "- [Where the user lives](user/home.md)" in printed and "> Lives in Hangzhou." in printed

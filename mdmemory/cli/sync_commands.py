@@ -12,12 +12,12 @@ from mdmemory.cli.terminal import folder_option, json_option, print_json, run
 
 def _options(command: Any) -> Any:
     for option in (
-        click.argument("location"),
-        folder_option,
-        click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done."),
-        click.option("--force", is_flag=True, help="Also when many files would be deleted, or LOCATION was wiped."),
         json_option,
-    ):
+        click.option("--force", is_flag=True, help="Also when many files would be deleted, or LOCATION was wiped."),
+        click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done."),
+        folder_option,
+        click.argument("location"),
+    ):  # the last one is the first of the page
         command = option(command)
     return command
 

@@ -18,7 +18,7 @@ from typing import Unpack
 from mdmemory.backends.paths import check
 from mdmemory.backends.protocol import Backend, File, FileProblem, Op, Put, problem_error, shielded
 from mdmemory.config import Config
-from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath, MdmemoryError, UnsafeFile
+from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Rename
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
@@ -247,7 +247,7 @@ class MemoryFolder:
         async with self._lock:
             try:
                 await shielded(self._view.current([]))
-            except MdmemoryError as error:
+            except (BackendError, Conflict, InvalidPath) as error:
                 logger.warning("a cut-short commit could not be looked for or finished: %s", error)
 
     async def close(self) -> None:
