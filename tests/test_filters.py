@@ -136,6 +136,11 @@ def test_without_a_day_only_what_is_over_is_left_out() -> None:
     assert outdated([*JOBS, later]) == {"a.md", "b.md"}
 
 
+def test_a_file_may_supersede_another_of_its_own_name() -> None:
+    """The new one stays, though it bears the name that it says is superseded."""
+    assert outdated([job("old.md", name="Job"), job("new.md", name="Job", supersedes="Job")]) == {"old.md"}
+
+
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
     """Many notes alike, one of which is of another type, and one of which supersedes another."""

@@ -76,7 +76,7 @@ class Catalog:
         self.skipped: Mapping[str, str] = {}
         self.index_data: bytes | None = None
         """MEMORY.md as last scanned; None when it is absent, larger than a head, or unread."""
-        self.recall = LexicalIndex(languages)
+        self.recall = LexicalIndex(tuple(languages))
         self.bounded: set[str] = set()
         """Files that expire or supersede another."""
         self.generation = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -86,18 +87,17 @@ def outdated(files: Iterable[Filed], as_of: date | None = None) -> set[str]:
 
     A file names what it supersedes by path, with or without `.md`, or by name. It does so from its `valid_from` on, or its date.
     """
-    when, found, replaced = as_of or date.today(), set[str](), set[str]()
+    when, found, replaced = as_of or date.today(), set[str](), defaultdict[str, set[str]](set)
     every = list(files)
     for file in every:
         begins, ends = _day(file.header.valid_from), _day(file.header.valid_until, last=True)
         if (ends and ends < when) or (as_of and begins and begins > when):
             found.add(file.path)
         elif file.header.supersedes and (begins or file.day) <= when:
-            replaced.update(_names(file.header.supersedes))
+            for name in _names(file.header.supersedes):
+                replaced[name].add(file.path)
     if replaced:
-        found.update(
-            file.path for file in every if replaced & {file.path, file.path.removesuffix(".md"), _folded(file.header.name)}
-        )
+        found.update(file.path for file in every if any(replaced.get(name, set()) - {file.path} for name in _called(file)))
     return found
 
 
