@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 
@@ -24,6 +24,9 @@ class Config:
         selector_timeout_s: when an LLM selector is given up.
         selector_max_files: headers shown to the selector, the lexically nearest and the newest first.
         stale_days: from this age on a hint says to verify.
+        languages: whose endings search ignores, as Snowball names them; each word goes through all of them, in this order.
+        embed: texts to vectors, for search by meaning beside that by words; what is unchanged is embedded once a process.
+        scorer: a query and texts to how well each answers it (0-1); its scores replace recall's among the 50 nearest files.
         half_life_days: age at which recall's time factor has gone half of its way from 1 to 0.5.
     """
 
@@ -39,6 +42,9 @@ class Config:
     selector_max_files: int = 300
     stale_days: float = 14.0
     half_life_days: float = 180.0
+    languages: tuple[str, ...] = ("english",)
+    embed: Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]] | None = None
+    scorer: Callable[[str, Sequence[str]], Awaitable[Sequence[float]]] | None = None
 
     def __post_init__(self) -> None:
         for name in (

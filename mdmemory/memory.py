@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Unpack
 from urllib.parse import unquote, urlsplit
 
 from mdmemory.agent.session import Session
@@ -18,6 +19,7 @@ from mdmemory.errors import ConfigError
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.permissions import Confirm, Policy, allow_all
 from mdmemory.models import Model, model_from_string
+from mdmemory.recall.filters import Filters
 from mdmemory.recall.ranking import Match
 
 logger = logging.getLogger("mdmemory")
@@ -44,14 +46,18 @@ class Memory:
             self._sessions[key] = Session(key, self.folder, self.model)
         return self._sessions[key]
 
-    async def search(self, query: str, *, limit: int = 10) -> list[Match]:
+    async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
         """Memory files that share words with the query, best first.
 
+        Args:
+            filters: `type`, `path`, `tags`, `after`, `before`, `as_of`, `where`; see `mdmemory.recall.filters.Filters`.
+
         Raises:
+            InvalidArguments: a filter that there is not.
             Unavailable: the folder can't be looked at.
         """
         await self.folder.refresh()
-        return await self.folder.search(query, limit=limit)
+        return await self.folder.search(query, limit=limit, **filters)
 
     async def close(self) -> None:
         """End every session and close the backend."""

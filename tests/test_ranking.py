@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mdmemory.recall.ranking import MAX_CANDIDATES, LexicalIndex, Ranked
+from mdmemory.recall.collection import Document
+from mdmemory.recall.postings import MAX_CANDIDATES
+from mdmemory.recall.ranking import LexicalIndex, Ranked
 from mdmemory.recall.tokens import terms_with_words
 
 DAY_NS = 86_400 * 10**9
@@ -21,7 +23,7 @@ def index_of(files: Mapping[str, str], age_days: float = 0) -> LexicalIndex:
     """An index of files that are all equally old."""
     index = LexicalIndex()
     for path, text in files.items():
-        index.put(path, text, NOW_NS - int(age_days * DAY_NS))
+        index.put(path, Document(text), NOW_NS - int(age_days * DAY_NS))
     return index
 
 
@@ -61,15 +63,15 @@ def test_an_old_exact_match_beats_a_fresh_irrelevant_note() -> None:
     """S5: age lowers a score, and never below half, so a year-old answer stays ahead of today's noise."""
     index = index_of({"old.md": "staging database password rotation happens in march"}, age_days=365)
     for n in range(20):
-        index.put(f"new{n}.md", f"the database meeting number {n} was about lunch", NOW_NS)
+        index.put(f"new{n}.md", Document(f"the database meeting number {n} was about lunch"), NOW_NS)
     assert paths(index, "when is the staging database rotation?")[0] == "old.md"
 
 
 def test_of_two_equal_notes_the_newer_comes_first() -> None:
     """S5: where the words say the same, age decides; a time in the future counts as now."""
     index = index_of({"b.md": "deploy on friday"}, age_days=100)
-    index.put("c.md", "deploy on friday", NOW_NS + 10**18)
-    index.put("a.md", "deploy on friday", NOW_NS - 50 * DAY_NS)
+    index.put("c.md", Document("deploy on friday"), NOW_NS + 10**18)
+    index.put("a.md", Document("deploy on friday"), NOW_NS - 50 * DAY_NS)
     assert paths(index, "deploy friday") == ["c.md", "a.md", "b.md"]
     assert rank(index, "deploy friday")[0].explain["decay"] == 1
 
@@ -95,9 +97,9 @@ def test_a_match_is_explained() -> None:
     index = index_of({"a.md": "deploys on friday", "b.md": "friday", "c.md": "friday"}, age_days=180)
     best = rank(index, "Deployment windows on Fridays?")[0]
     assert best.path == "a.md"
-    assert list(best.explain) == ["coverage", "decay", "bm25", "terms"]
+    assert list(best.explain) == ["coverage", "decay", "file", "passage", "passages", "terms", "lines"]
     assert list(best.explain["terms"]) == ["deployment", "fridays"]  # type: ignore[call-overload]  # the factors differ in type
-    assert (best.explain["decay"], best.explain["bm25"]) == (0.75, 1.0)
+    assert (best.explain["decay"], best.explain["file"], best.explain["lines"]) == (0.75, 1.0, (1, 1))
 
 
 def test_long_queries_and_large_folders_give_the_best() -> None:
@@ -124,7 +126,7 @@ def test_the_score_is_the_covered_share_times_decay(files: dict[str, str], query
     words = terms_with_words(query)
     found = rank(index_of(files, age_days), query)
     for match in found:
-        coverage, decay, bm25 = (match.explain[key] for key in ("coverage", "decay", "bm25"))
+        coverage, decay, bm25 = (match.explain[key] for key in ("coverage", "decay", "file"))
         assert isinstance(coverage, float) and isinstance(decay, float) and isinstance(bm25, float)
         assert match.score == pytest.approx(coverage * decay, abs=2e-4)
         assert 0 < match.score <= 1 and 0.5 <= decay <= 1 and 0 < bm25 <= 1
@@ -142,9 +144,9 @@ def test_an_index_kept_up_to_date_equals_a_fresh_one(steps: list[tuple[str, str 
             kept.remove(path)
             there.pop(path, None)
         else:
-            kept.put(path, text, NOW_NS - age_days * DAY_NS)
+            kept.put(path, Document(text), NOW_NS - age_days * DAY_NS)
             there[path] = (text, NOW_NS - age_days * DAY_NS)
     fresh = LexicalIndex()
     for path, (text, mtime_ns) in there.items():
-        fresh.put(path, text, mtime_ns)
+        fresh.put(path, Document(text), mtime_ns)
     assert rank(kept, query) == rank(fresh, query)

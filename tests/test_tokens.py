@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mdmemory.recall.tokens import _term, document_tokens, terms_with_words, tokens
+from mdmemory.errors import ConfigError
+from mdmemory.recall.tokens import ENGLISH, _terms, single_characters, terms_with_words, tokens
 
 
 @pytest.mark.parametrize(
@@ -51,9 +52,9 @@ def test_chinese_and_japanese_become_pairs() -> None:
 
 def test_a_document_is_found_by_one_character() -> None:
     """S1: a document has each CJK character by itself too; a query has pairs only, so that they decide."""
-    assert set(tokens("茶")) <= set(document_tokens("お茶が好き"))
+    assert set(tokens("茶")) <= set(single_characters("お茶が好き"))
     assert set(terms_with_words("お茶")) == {"お茶"}
-    assert document_tokens("tea 茶") == ["tea", "茶"]
+    assert single_characters("tea 茶") == []
 
 
 def test_names_and_numbers_stay_whole() -> None:
@@ -70,8 +71,39 @@ def test_terms_come_with_the_word_people_wrote() -> None:
 @given(st.text())
 def test_terms_are_those_of_the_text(text: str) -> None:
     """Query and document are cut alike: every term of a query is a term of the document with the same text."""
-    assert set(terms_with_words(text)) == set(tokens(text)) <= set(document_tokens(text))
+    assert set(terms_with_words(text)) == set(tokens(text))
     assert "" not in tokens(text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ("did she buy it", "she bought it"),
+        ("children's teeth", "a child's tooth"),
+        ("went running", "goes, ran"),
+        ("two dogs", "2 dogs"),
+        ("what was written", "who writes"),
+    ],
+)
+def test_irregular_forms_and_number_words_meet(asked: str, written: str) -> None:
+    """No suffix rule leads from bought to buy, from teeth to tooth or from two to 2: a table does."""
+    assert set(tokens(asked)) == set(tokens(written)) != set()
+
+
+def test_languages_are_a_setting() -> None:
+    """German endings and stop words count once German is among the languages, and English ones still do."""
+    both = ("german", "english")
+    assert tokens("Die Häuser und Verträge", both) == tokens("das Haus, der Vertrag", both)
+    assert tokens("Wann ist es?", both) == []
+    assert tokens("deployments", both) == tokens("deploying", both)
+    assert tokens("Häuser") != tokens("Haus")
+    assert tokens("книги", ("russian",)) == tokens("книга", ("russian",))
+
+
+def test_an_unknown_language_is_refused() -> None:
+    """The message lists the languages that there are."""
+    with pytest.raises(ConfigError, match=r"stemmer for klingon.*german"):
+        tokens("nuqneH", ("klingon",))
 
 
 def test_threads_do_not_mix_up_stems() -> None:
@@ -82,7 +114,7 @@ def test_threads_do_not_mix_up_stems() -> None:
     wanted = {word: tokens(f"un{word}")[0] for word in words}
     text = [f"un{word}" for word in words]
     for _ in range(20):
-        _term.cache_clear()
+        _terms(ENGLISH).clear()
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(tokens, [" ".join(text)] * 4))
         assert found == [[wanted[word] for word in words]] * 4

@@ -10,6 +10,7 @@ import click
 from mdmemory import __version__
 from mdmemory.cli.agent_commands import chat, demo, prompt
 from mdmemory.cli.doctor_command import doctor
+from mdmemory.cli.eval_commands import evals
 from mdmemory.cli.file_commands import init, ls, search, show
 from mdmemory.cli.sync_commands import pull, push
 from mdmemory.cli.terminal import prepare
@@ -27,5 +28,5 @@ def main(context: click.Context) -> None:
     prepare(context)
 
 
-for command in (init, ls, show, search, prompt, doctor, pull, push, chat, demo):
+for command in (init, ls, show, search, prompt, doctor, pull, push, chat, demo, evals):
     main.add_command(command)

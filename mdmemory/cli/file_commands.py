@@ -169,9 +169,13 @@ def _shown(path: str, data: bytes) -> dict[str, Any]:
 @folder_option
 @click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="At most N files.")
 @click.option("--explain", is_flag=True, help="Say why each file was found.")
+@click.option("-t", "--type", metavar="TYPE", multiple=True, help="Only files of this type; may be given again.")
+@click.option("-p", "--path", metavar="PATH", multiple=True, help="Only this folder, file or pattern; may be given again.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only files with this tag; given again, with all of them.")
+@click.option("--as-of", metavar="DAY", help="What was valid on that day, such as 2024-05-17.")
 @json_option
 @run
-async def search(query: tuple[str, ...], folder: str, limit: int, explain: bool, as_json: bool) -> None:
+async def search(query: tuple[str, ...], folder: str, limit: int, explain: bool, as_json: bool, **filters: Any) -> None:
     """Find memory files by words, in any language.
 
     SCORE is the share of the query's weight that a file covers, less with age: 1.00 is all of it, rare words weigh more.
@@ -182,7 +186,8 @@ async def search(query: tuple[str, ...], folder: str, limit: int, explain: bool,
 
     require_folder(folder)
     async with open_memory(folder) as memory:
-        matches = await memory.search(" ".join(query), limit=limit)
+        given: Any = {name: value for name, value in filters.items() if value}
+        matches = await memory.search(" ".join(query), limit=limit, **given)
         known = memory.folder.files
     if as_json:
         print_json([asdict(match) for match in matches])

@@ -11,8 +11,11 @@ from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import COULD_NOT_LOOK, MAX_FILE_BYTES, Backend, File, FileProblem, Range, Scan, Version, etag_of
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.index import Listed
-from mdmemory.files.memory_file import Header, MemoryFile, parse
+from mdmemory.files.memory_file import Header, parse
+from mdmemory.recall.collection import Document
+from mdmemory.recall.dates import in_words, stated_date
 from mdmemory.recall.ranking import LexicalIndex
+from mdmemory.recall.tokens import ENGLISH
 
 INDEX = "MEMORY.md"
 JOURNAL = "journal/"
@@ -67,13 +70,17 @@ def is_same(before: Known | None, now: Known | None) -> bool:
 class Catalog:
     """Every memory file's header, kept by `refresh`; the only state a folder has between calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, languages: tuple[str, ...] = ENGLISH) -> None:
         self.files: dict[str, Known] = {}
         self.listed: dict[str, Listed] = {}
         self.skipped: Mapping[str, str] = {}
         self.index_data: bytes | None = None
         """MEMORY.md as last scanned; None when it is absent, larger than a head, or unread."""
-        self.recall = LexicalIndex()
+        self.recall = LexicalIndex(tuple(languages))
+        self.bounded: set[str] = set()
+        """Files that expire or supersede another."""
+        self.generation = 0
+        """Grows with every file that is learnt or forgotten."""
         self.scanned = False
         self._versions: dict[str, Version] = {}
         self._alike: defaultdict[str, set[str]] = defaultdict(set)
@@ -150,11 +157,17 @@ class Catalog:
     def learn(self, path: str, data: bytes, size: int, mtime_ns: int) -> Known:
         """Take in a file's bytes, or the first of them."""
         before = self.files.get(path)
-        known, text = known_from(path, data, size, mtime_ns, (before.header or before.last_good) if before else None)
+        known, document = known_from(path, data, size, mtime_ns, (before.header or before.last_good) if before else None)
         self.files[path] = known
+        self.generation += 1
+        header = known.header or known.last_good
+        if header and (header.valid_until or header.supersedes):
+            self.bounded.add(path)
+        else:
+            self.bounded.discard(path)
         self.listed[path] = listed_as(path, known)
         self._alike[collision_key(path)].add(path)
-        self.recall.put(path, text[:MAX_RECALL_BYTES], mtime_ns)
+        self.recall.put(path, document, mtime_ns)
         return known
 
     def wrote(self, path: str, data: bytes, mtime_ns: int) -> None:
@@ -169,6 +182,8 @@ class Catalog:
         """Drop a file that is gone."""
         if path == INDEX:
             self.index_data = None
+        self.generation += 1
+        self.bounded.discard(path)
         self._versions.pop(path, None)
         self.files.pop(path, None)
         self.listed.pop(path, None)
@@ -183,15 +198,27 @@ class Catalog:
         return min(self._alike.get(key, set()) - {path}, default=None)
 
 
-def known_from(path: str, data: bytes, size: int, mtime_ns: int, last_good: Header | None = None) -> tuple[Known, str]:
-    """What a file's bytes, or the first of them, say of it; and its text for recall."""
+def known_from(path: str, data: bytes, size: int, mtime_ns: int, last_good: Header | None = None) -> tuple[Known, Document]:
+    """What a file's bytes, or the first of them, say of it; and what recall searches."""
     complete = len(data) == size
     etag = etag_of(data) if complete else None
     try:
         file = parse(path, data, complete=complete)
     except InvalidMemoryFile as error:
-        return Known(size, mtime_ns, etag, None, error, last_good=last_good), data.decode("utf-8", "replace")
-    return Known(size, mtime_ns, etag, file.header, warnings=file.warnings), _recall_text(file)
+        text = data.decode("utf-8", "replace")[:MAX_RECALL_BYTES]
+        return Known(size, mtime_ns, etag, None, error, last_good=last_good), Document(text)
+    before = data.count(b"\n") - file.body.count("\n")
+    return Known(size, mtime_ns, etag, file.header, warnings=file.warnings), _document(path, file.header, file.body, before)
+
+
+def _document(path: str, header: Header, body: str, before: int) -> Document:
+    stem = PurePosixPath(path).with_suffix("").as_posix()
+    words = stem.replace("-", " ").replace("_", " ").replace("/", " ")
+    fields = header.fields or {}
+    dates = [value for value in (fields.get("date"), fields.get("created"), header.valid_from) if isinstance(value, str)]
+    day = stated_date((*dates, header.description, header.name, stem))
+    head = (words, header.name, header.description, " ".join(header.tags), in_words(day) if day else "")
+    return Document(body[:MAX_RECALL_BYTES], "\n".join(head), day, before)
 
 
 def listed_as(path: str, known: Known) -> Listed:
@@ -200,9 +227,3 @@ def listed_as(path: str, known: Known) -> Listed:
     if header is None:
         return Listed(PurePosixPath(path).stem, "this file can't be read: see `mdmemory doctor`", mtime_ns=known.mtime_ns)
     return Listed(header.name, header.description, header.pinned, known.mtime_ns)
-
-
-def _recall_text(file: MemoryFile) -> str:
-    header = file.header
-    stem = PurePosixPath(file.path).with_suffix("").as_posix().replace("-", " ").replace("_", " ").replace("/", " ")
-    return "\n".join((stem, header.name, header.description, " ".join(header.tags), file.body))

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 from mdmemory.backends.paths import check
 from mdmemory.backends.protocol import Backend, File, FileProblem, Op, Put, problem_error, shielded
@@ -20,14 +21,15 @@ from mdmemory.config import Config
 from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Rename
-from mdmemory.files.memory_file import DEFAULT_TYPES, Header, decode
+from mdmemory.files.memory_file import DEFAULT_TYPES, decode
 from mdmemory.folder.catalog import INDEX, Known
 from mdmemory.folder.commit import Commit, Plan, listed_outside
 from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
+from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
-from mdmemory.recall.ranking import Match
-from mdmemory.render import moment
+from mdmemory.recall.filters import Filters
+from mdmemory.recall.ranking import Match, RankedPassage
 
 logger = logging.getLogger("mdmemory")
 
@@ -67,8 +69,9 @@ class MemoryFolder:
         self.types: Mapping[str, str] = {**DEFAULT_TYPES, **self.config.extra_types}
         self.limits = index.Limits(self.config.index_max_lines, self.config.index_max_bytes)
         self._policy, self._confirm = policy, confirm
-        self._view = View(backend, self.limits)
+        self._view = View(backend, self.limits, self.config.languages)
         self._catalog = self._view.catalog
+        self._search = Search(backend, self._catalog, self.config)
         self._lock = asyncio.Lock()
 
     @property
@@ -132,16 +135,21 @@ class MemoryFolder:
         """
         return await self.backend.read({check(path): None for path in paths})
 
-    async def search(self, query: str, *, limit: int = 10) -> list[Match]:
-        """Memory files that share words with the query, best first, as of the last `refresh`."""
-        ranked = self._catalog.recall.rank(query, limit=limit, now_ns=time.time_ns(), half_life_days=self.config.half_life_days)
-        matches = []
-        for item in ranked:
-            known = self.files[item.path]
-            header = known.header or known.last_good or Header(item.path, str(known.problem))
-            modified = moment(known.mtime_ns)
-            matches.append(Match(item.path, header.name, header.description, header.type, item.score, modified, item.explain))
-        return matches
+    async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
+        """Memory files that share words with the query, best first, as of the last `refresh`.
+
+        Raises:
+            InvalidArguments: a filter that there is not.
+        """
+        return await self._search.files(query, limit, filters)
+
+    async def search_passages(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[RankedPassage]:
+        """Paragraphs, list items and turns that share words with the query, best first, as of the last `refresh`.
+
+        Raises:
+            InvalidArguments: a filter that there is not.
+        """
+        return await self._search.passages(query, limit, filters)
 
     async def prompt_index(self) -> index.Updated:
         """The index as an agent sees it: rendered from the headers and people's own lines, within the limits."""

@@ -19,6 +19,7 @@ from mdmemory.folder.catalog import INDEX, Catalog, Known, etag_in, is_memory_pa
 from mdmemory.folder.commit import IndexChange, index_text, left_alone, updated_index
 from mdmemory.folder.news import LogReader, Outside
 from mdmemory.folder.recovery import heal, moves_in
+from mdmemory.recall.tokens import ENGLISH
 
 logger = logging.getLogger("mdmemory")
 GIVE_UP_S = 60.0  # how long a write keeps trying while other writers get in first
@@ -29,10 +30,11 @@ class View:
 
     Args:
         limits: the index's.
+        languages: whose endings search ignores.
     """
 
-    def __init__(self, backend: Backend, limits: index.Limits) -> None:
-        self.catalog, self.outside = Catalog(), Outside()
+    def __init__(self, backend: Backend, limits: index.Limits, languages: tuple[str, ...] = ENGLISH) -> None:
+        self.catalog, self.outside = Catalog(languages), Outside()
         self._backend, self._limits = backend, limits
         self._log = LogReader()
         self._changes: dict[str, int] = {}

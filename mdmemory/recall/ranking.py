@@ -1,24 +1,22 @@
-"""Lexical recall over whole files: which share the query's rare words, and why. Floor 2.
+"""Lexical recall: which files and passages share the query's rare words, and why. Floor 2.
 
-Order: BM25, divided by its maximum, times time decay. Score, 0 to 1: the share of the query's inverse document frequency that
-the file covers, times decay. Without a shared term nothing returns. Updated file by file; unchanged files cost nothing.
+Order: the file's BM25, its best passage's and the sum of its three best, each divided by its maximum, times time decay. Score,
+0 to 1: the share of the query's inverse document frequency that the file covers, times decay. Without a shared term nothing
+returns. Updated file by file; unchanged files cost nothing.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
-from mdmemory.recall.tokens import document_tokens, terms_with_words
+from mdmemory.recall.collection import Collection, Entry
+from mdmemory.recall.scoring import Asked, Scores, Similar, score
+from mdmemory.recall.tokens import ENGLISH
 
-MAX_CANDIDATES = 200
-RARE_TERMS = 16
-RARE_SHARE = 0.2
-LEAST_FILES = 100  # a word in the only file of a folder is as rare as in one of a hundred: few files say little about words
 _DAY_NS = 86_400 * 10**9
 
 
@@ -29,8 +27,7 @@ class Match:
     Args:
         score: 0 to 1, the share of the query that the file covers, less with age.
         modified: UTC.
-        explain: the factors: `coverage`, `decay`, `bm25` (0 to 1), and `terms`, the
-            shared words with their weight, the rarest first.
+        explain: the factors, as in `Ranked`.
     """
 
     path: str
@@ -44,85 +41,122 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A path with its score and the factors behind it."""
+    """A path with its score and the factors behind it.
+
+    Args:
+        explain: `coverage` and `decay`, which make the score; `file`, `passage`, `passages`, and with `embed` also `similar`,
+            each 0 to 1, which make the order; `terms`, the shared words with their weight, the rarest first; `lines` of the best
+            passage; `speaker` and `date` where the query asked for them.
+    """
 
     path: str
     score: float
     explain: Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True)
+class RankedPassage:
+    """A passage: some lines of a file.
+
+    Args:
+        line, end_line: counted from 1, both included.
+        score: 0 to 1, compared with the best passage of the best file.
+    """
+
+    path: str
+    line: int
+    end_line: int
+    score: float
+
+
 class LexicalIndex:
-    """Postings of every memory file, in memory."""
+    """Every memory file as passages, in memory."""
 
-    def __init__(self) -> None:
-        self._terms: dict[str, list[str]] = {}
-        self._postings: defaultdict[str, set[str]] = defaultdict(set)
-        self._mtimes_ns: dict[str, int] = {}
+    def __init__(self, languages: tuple[str, ...] = ENGLISH) -> None:
+        self._collection = Collection(languages)
+        self.put, self.remove = self._collection.put, self._collection.remove
 
-    def put(self, path: str, text: str, mtime_ns: int) -> None:
-        """Add a file, or replace what was known of it."""
-        self.remove(path)
-        found = document_tokens(text)
-        self._terms[path], self._mtimes_ns[path] = found, mtime_ns
-        for term in set(found):
-            self._postings[term].add(path)
+    def day(self, path: str) -> date:
+        """The date of a file."""
+        return self._collection.entries[path].day
 
-    def remove(self, path: str) -> None:
-        """Forget a file, known or not."""
-        for term in set(self._terms.pop(path, ())):
-            self._postings[term].discard(path)
-            if not self._postings[term]:
-                del self._postings[term]
-        self._mtimes_ns.pop(path, None)
+    def lines(self, path: str) -> list[tuple[int, int]]:
+        """The first and last line of each passage of a file."""
+        return [(passage.line, passage.end_line) for passage in self._collection.entries[path].passages]
 
-    def rank(self, query: str, *, limit: int, now_ns: int, half_life_days: float) -> list[Ranked]:
-        """The files that share a term with the query, best first."""
-        words = terms_with_words(query)
-        idf = {term: self._idf(term) for term in words}
-        mass = sum(idf.values())
-        covered = self._candidates(idf, limit)
-        if not covered or limit <= 0:
-            return []
-        from mdmemory.recall.bm25 import bm25_scores
+    def rank(
+        self,
+        query: str,
+        *,
+        limit: int,
+        now_ns: int,
+        half_life_days: float,
+        allowed: AbstractSet[str] | None = None,
+        similar: Similar | None = None,
+    ) -> list[Ranked]:
+        """The files that share a term with the query, best first.
 
-        paths = heapq.nsmallest(MAX_CANDIDATES, covered, key=lambda path: (-covered[path], path))
-        known = [term for term in idf if term in self._postings]
-        scores = bm25_scores([self._terms[path] for path in paths], known, idf)
-        best = max(scores) or 1.0
-        ranked = []
-        for path, score in zip(paths, scores, strict=True):
-            decay = self._decay(path, now_ns, half_life_days)
-            shared = {term: idf[term] for term in known if path in self._postings[term]}
-            terms = {words[term]: round(weight, 3) for term, weight in sorted(shared.items(), key=lambda item: -item[1])}
-            coverage = sum(shared.values()) / mass
-            explain = {"coverage": round(coverage, 4), "decay": round(decay, 4), "bm25": round(score / best, 4), "terms": terms}
-            ranked.append((score / best * decay, Ranked(path, coverage * decay, explain)))
-        ranked.sort(key=lambda item: (-item[0], item[1].path))
-        return [item for _, item in ranked[:limit]]
+        Args:
+            allowed: only these paths; None for all.
+            similar: files that are near in meaning, with the cosine of each passage; they need not share a term.
+        """
+        asked, scores = self._scored(query, limit, allowed, similar)
+        order = []
+        for place, path in enumerate(scores.paths):
+            decay = _decay(self._collection.entries[path].mtime_ns, now_ns, half_life_days)
+            order.append((-scores.fused[place] * decay, path, place, decay))
+        return [self._explained(asked, scores, place, decay) for _, _, place, decay in heapq.nsmallest(max(0, limit), order)]
 
-    def _idf(self, term: str) -> float:
-        count = len(self._postings.get(term, ()))
-        return math.log(1 + (max(len(self._terms), LEAST_FILES) - count + 0.5) / (count + 0.5))
+    def rank_passages(
+        self, query: str, *, limit: int, allowed: AbstractSet[str] | None = None, similar: Similar | None = None
+    ) -> list[RankedPassage]:
+        """The passages that share a term with the query, best first: each one's own score and that of its file count alike."""
+        _, scores = self._scored(query, limit, allowed, similar)
+        best = max(scores.fused, default=0.0) or 1.0
+        found = []
+        for path, fused, (start, end) in zip(scores.paths, scores.fused, scores.spans, strict=True):
+            passages = self._collection.entries[path].passages
+            for passage, own in zip(passages, scores.passages[start:end], strict=True):
+                if own > 0:
+                    found.append(RankedPassage(path, passage.line, passage.end_line, (own + fused / best) / 2))
+        return heapq.nsmallest(max(0, limit), found, key=lambda item: (-item.score, item.path, item.line))
 
-    def _candidates(self, idf: Mapping[str, float], limit: int) -> Mapping[str, float]:
-        """Paths by the weight of the query they cover: by rare terms, and by common ones while there are too few."""
-        known = sorted((term for term in idf if term in self._postings), key=lambda term: len(self._postings[term]))
-        rare = [term for term in known if len(self._postings[term]) <= max(MAX_CANDIDATES, RARE_SHARE * len(self._terms))][
-            :RARE_TERMS
-        ]
-        covered: defaultdict[str, float] = defaultdict(float)
-        self._cover(covered, rare, idf)
-        if len(covered) < limit:
-            self._cover(covered, (term for term in known if term not in rare), idf)
-        return covered
+    def _scored(self, query: str, limit: int, allowed: AbstractSet[str] | None, similar: Similar | None) -> tuple[Asked, Scores]:
+        asked, collection = Asked(query, self._collection), self._collection
+        paths = collection.postings.find(asked.idf, limit, allowed) if limit > 0 else []
+        if similar:
+            paths = sorted({*paths, *(path for path in similar if path in collection.entries)})
+        return asked, score(asked, collection, paths, similar)
 
-    def _cover(self, covered: defaultdict[str, float], terms: Iterable[str], idf: Mapping[str, float]) -> None:
-        for term in terms:
-            weight = idf[term]
-            for path in self._postings[term]:
-                covered[path] += weight
+    def _explained(self, asked: Asked, scores: Scores, place: int, decay: float) -> Ranked:
+        path = scores.paths[place]
+        entry = self._collection.entries[path]
+        shared = {term: weight for term, weight in asked.idf.items() if term in entry.words}
+        terms = {asked.words[term]: round(weight, 3) for term, weight in sorted(shared.items(), key=lambda item: -item[1])}
+        coverage = sum(shared.values()) / (asked.mass or 1.0)
+        explain: dict[str, object] = {"coverage": round(coverage, 4), "decay": round(decay, 4)}
+        explain |= {name: round(values[place], 4) for name, values in scores.factors.items()}
+        explain["terms"] = terms
+        explain |= _circumstances(asked, scores, place, entry)
+        return Ranked(path, min(1.0, max(coverage, scores.cosine(place)) * decay), explain)
 
-    def _decay(self, path: str, now_ns: int, half_life_days: float) -> float:
-        """0.5 + 0.5·2^(−age/half_life): old files sink, but never below half."""
-        age_days = max(0, now_ns - self._mtimes_ns[path]) / _DAY_NS
-        return 0.5 + 0.5 * 2 ** (-age_days / half_life_days)
+
+def _circumstances(asked: Asked, scores: Scores, place: int, entry: Entry) -> dict[str, object]:
+    found: dict[str, object] = {}
+    start, end = scores.spans[place]
+    own: Sequence[float] = scores.passages[start:end]
+    if own and max(own) > 0:
+        passage = entry.passages[own.index(max(own))]
+        found["lines"] = (passage.line, passage.end_line)
+        if passage.speaker and entry.names[passage.speaker] in asked.speakers:
+            found["speaker"] = passage.speaker
+    if scores.dated[place]:
+        day: date = entry.day
+        found["date"] = day.isoformat()
+    return found
+
+
+def _decay(mtime_ns: int, now_ns: int, half_life_days: float) -> float:
+    """0.5 + 0.5·2^(−age/half_life): old files sink, but never below half."""
+    age_days = max(0, now_ns - mtime_ns) / _DAY_NS
+    return 0.5 + 0.5 * 2 ** (-age_days / half_life_days)

@@ -7,68 +7,96 @@ import unicodedata
 from functools import lru_cache
 from threading import Lock
 
-import snowballstemmer
+from mdmemory.errors import ConfigError
+from mdmemory.recall.words import regular_forms, stop_words
 
+ENGLISH = ("english",)
 _CJK = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _TERM = re.compile(rf"([{_CJK}]+)|([^\W_{_CJK}]+(?:['’][^\W_{_CJK}]+)*)")
-_STOP = frozenset(
-    """
-    a about again am an and any are aren't as at be been being but by can can't could did didn't do does doesn't doing don't
-    for from had has have having he her hers him his how i i'd i'll i'm i've if in into is isn't it it's its just let let's
-    me my of off on or our ours please she should so some than that that's the their them then there these they this those
-    to too us very was wasn't we we'd we're were what what's when where which who whom whose why will with won't would you
-    you'd you're your yours
-    """.split()
-)
-_STEMMER = snowballstemmer.stemmer("english")
-_STEMMING = Lock()  # the stemmer keeps the word in itself
+_HAS_CJK = re.compile(f"[{_CJK}]")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_STEMMING = Lock()  # a stemmer keeps the word in itself
+_KEPT_WORDS = 100_000
 
 
-def tokens(text: str) -> list[str]:
+def tokens(text: str, languages: tuple[str, ...] = ENGLISH) -> list[str]:
     """The terms of a text, in order and with repetitions."""
+    terms = _terms(languages)
+    folded = _folded(text)
+    if _HAS_CJK.search(folded) is None:
+        return [term for word in _WORD.findall(folded) if (term := terms[word])]
     found: list[str] = []
-    for cjk, word in _words(text):
-        if word:
-            term = _term(word)
-            if term:
-                found.append(term)
-        else:
+    for cjk, word in _TERM.findall(folded):
+        if cjk:
             found.extend(_pairs(cjk))
+        elif term := terms[word]:
+            found.append(term)
     return found
 
 
-def document_tokens(text: str) -> list[str]:
-    """The terms of a text that is searched: also each CJK character by itself, for a query of just one."""
-    return tokens(text) + [char for cjk, _ in _words(text) if len(cjk) > 1 for char in cjk]
+def single_characters(text: str) -> list[str]:
+    """Each CJK character of a longer run by itself: a text that is searched has these too, for a query of just one."""
+    return [] if text.isascii() else [char for cjk, _ in _TERM.findall(_folded(text)) if len(cjk) > 1 for char in cjk]
 
 
-def terms_with_words(text: str) -> dict[str, str]:
+def terms_with_words(text: str, languages: tuple[str, ...] = ENGLISH) -> dict[str, str]:
     """Each term of a text once, with the word it came from: for people, who don't read stems."""
-    found: dict[str, str] = {}
-    for cjk, word in _words(text):
-        for term in [_term(word)] if word else _pairs(cjk):
+    terms, found = _terms(languages), dict[str, str]()
+    for cjk, word in _TERM.findall(_folded(text)):
+        for term in [terms[word]] if word else _pairs(cjk):
             if term:
                 found.setdefault(term, word or term)
     return found
 
 
-def _words(text: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = _TERM.findall(unicodedata.normalize("NFKC", text).casefold())
-    return found
+def _folded(text: str) -> str:
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def _pairs(cjk: str) -> list[str]:
     return [cjk] if len(cjk) == 1 else [cjk[i : i + 2] for i in range(len(cjk) - 1)]
 
 
-@lru_cache(maxsize=50_000)
-def _term(word: str) -> str:
-    word = word.replace("’", "'")
-    owner = word.removesuffix("'s")
-    if word in _STOP or owner in _STOP:
-        return ""
-    word = owner.replace("'", "")
-    if not word.isascii() or word.isdigit():
+class _Terms(dict[str, str]):
+    """Folded words to their terms, each worked out once."""
+
+    def __init__(self, languages: tuple[str, ...]) -> None:
+        super().__init__()
+        import snowballstemmer
+
+        known = snowballstemmer.algorithms()
+        if unknown := set(languages) - set(known):
+            raise ConfigError(f"There is no stemmer for {', '.join(sorted(unknown))}; there is one for {', '.join(known)}.")
+        self._stop = frozenset[str]().union(*map(stop_words, languages))
+        self._forms = {form: base for language in reversed(languages) for form, base in regular_forms(language).items()}
+        self._stems = [(language, snowballstemmer.stemmer(language).stemWord) for language in languages]
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _KEPT_WORDS:
+            self.clear()
+        term = self[word] = self._term(word)
+        return term
+
+    def _term(self, word: str) -> str:
+        word = word.replace("’", "'")
+        owner = word.removesuffix("'s")
+        if word in self._stop or owner in self._stop:
+            return ""
+        word = owner.replace("'", "")
+        word = self._forms.get(word, word)
+        stem = self._stem(word)
+        return self._stem(self._forms[stem]) if stem in self._forms else stem  # the rose of `roses` goes where `rose` goes
+
+    def _stem(self, word: str) -> str:
+        if word.isdigit():
+            return word
+        with _STEMMING:
+            for language, stem in self._stems:
+                if word.isascii() or language != "english":  # it has no word with an accent, and would cut a name's end
+                    word = stem(word)
         return word
-    with _STEMMING:
-        return str(_STEMMER.stemWord(word))
+
+
+@lru_cache(maxsize=16)
+def _terms(languages: tuple[str, ...]) -> _Terms:
+    return _Terms(languages)

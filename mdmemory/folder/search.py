@@ -1,0 +1,129 @@
+"""Search in a folder: filters, then recall, then what a user injected. Floor 3."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from datetime import date
+from typing import TypeVar
+
+from mdmemory.backends.protocol import Backend, File
+from mdmemory.config import Config
+from mdmemory.files.memory_file import Header
+from mdmemory.folder.catalog import Catalog, Known
+from mdmemory.recall.filters import Filed, Filters, narrow, outdated
+from mdmemory.recall.ranking import Match, Ranked, RankedPassage
+from mdmemory.recall.similarity import Vectors
+from mdmemory.render import moment
+
+logger = logging.getLogger("mdmemory")
+SCORED = 50  # files that an injected scorer sees
+NEAREST = 100  # files whose vectors are nearest
+Answer = TypeVar("Answer")
+
+
+class Search:
+    """Finds files and passages among what the catalog knows."""
+
+    def __init__(self, backend: Backend, catalog: Catalog, config: Config) -> None:
+        self._backend, self._catalog, self._config = backend, catalog, config
+        self._vectors = Vectors(config.embed) if config.embed else None
+        self._current: tuple[int, date, AbstractSet[str] | None] | None = None
+
+    async def files(self, query: str, limit: int, filters: Filters) -> list[Match]:
+        """The files that answer, best first."""
+        allowed = self._allowed(filters)
+        scorer = self._config.scorer
+        ranked = self._catalog.recall.rank(
+            query,
+            limit=max(limit, SCORED) if scorer and limit > 0 else limit,
+            now_ns=time.time_ns(),
+            half_life_days=self._config.half_life_days,
+            allowed=allowed,
+            similar=await self._similar(query, allowed),
+        )
+        if scorer and ranked:
+            scores = await _given(scorer(query, await self._best_texts(ranked)), "scorer")
+            if scores is not None and len(scores) == len(ranked):
+                given = [
+                    replace(item, score=float(score), explain={**item.explain, "scorer": round(float(score), 4)})
+                    for item, score in zip(ranked, scores, strict=True)
+                ]
+                ranked = sorted(given, key=lambda item: -item.score)
+        return [self._match(item) for item in ranked[: max(0, limit)]]
+
+    async def passages(self, query: str, limit: int, filters: Filters) -> list[RankedPassage]:
+        """The passages that answer, best first."""
+        allowed = self._allowed(filters)
+        similar = await self._similar(query, allowed)
+        return self._catalog.recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)
+
+    def _allowed(self, filters: Filters) -> AbstractSet[str] | None:
+        """The paths that pass; None for all."""
+        if filters:
+            return narrow(self._filed(), filters)
+        catalog, today = self._catalog, date.today()
+        if self._current is None or self._current[:2] != (catalog.generation, today):
+            hidden = outdated(self._filed()) if catalog.bounded else set()
+            self._current = catalog.generation, today, catalog.files.keys() - hidden if hidden else None
+        return self._current[2]
+
+    def _filed(self) -> list[Filed]:
+        recall = self._catalog.recall
+        return [Filed(path, header_of(path, known), recall.day(path)) for path, known in self._catalog.files.items()]
+
+    async def _similar(self, query: str, allowed: AbstractSet[str] | None) -> dict[str, list[float]] | None:
+        """The cosine of the passages of the files that are nearest in meaning; None without `embed`, or when it fails."""
+        vectors = self._vectors
+        if vectors is None or not query.strip():
+            return None
+        keys = {path: known.etag or f"{path}:{known.mtime_ns}:{known.size}" for path, known in self._catalog.files.items()}
+        missing = vectors.missing(keys)
+        if missing:
+            texts = await self._passage_texts(missing)
+            await _given(vectors.add({keys[path]: passages for path, passages in texts.items()}), "embed")
+        wanted = keys if allowed is None else {path: keys[path] for path in allowed}
+        return await _given(vectors.similar(query, wanted, NEAREST), "embed")
+
+    async def _passage_texts(self, paths: Sequence[str]) -> dict[str, list[str]]:
+        found = await self._backend.read(dict.fromkeys(paths))
+        texts = {}
+        for path, file in found.items():
+            if isinstance(file, File):
+                lines = file.data.decode("utf-8", "replace").split("\n")
+                texts[path] = ["\n".join(lines[first - 1 : last]) for first, last in self._catalog.recall.lines(path)]
+        return texts
+
+    async def _best_texts(self, ranked: Sequence[Ranked]) -> list[str]:
+        """Of each file, its name, its description and its best passage."""
+        found = await self._backend.read(dict.fromkeys(item.path for item in ranked))
+        texts = []
+        for item in ranked:
+            file, header = found[item.path], header_of(item.path, self._catalog.files[item.path])
+            lines = file.data.decode("utf-8", "replace").split("\n") if isinstance(file, File) else []
+            span = item.explain.get("lines")
+            first, last = span if isinstance(span, tuple) else (1, len(lines))
+            texts.append("\n".join((header.name, header.description, *lines[first - 1 : last])))
+        return texts
+
+    def _match(self, item: Ranked) -> Match:
+        known = self._catalog.files[item.path]
+        header = header_of(item.path, known)
+        return Match(item.path, header.name, header.description, header.type, item.score, moment(known.mtime_ns), item.explain)
+
+
+def header_of(path: str, known: Known) -> Header:
+    """A file's header; of a broken one the last good, or what is wrong with it."""
+    return known.header or known.last_good or Header(path, str(known.problem))
+
+
+async def _given(answer: Awaitable[Answer], what: str) -> Answer | None:
+    """What an injected callable answers; None when it fails, for words alone find something too."""
+    try:
+        return await answer
+    except Exception as error:  # any callable can be injected, and none of its errors may break a search
+        logger.warning("the injected %s failed, recall by words is used: %r", what, error)
+        return None

@@ -1,0 +1,125 @@
+"""The passages of a file and the words that count for each: its own, some of its neighbours', the question it answers. Floor 2.
+
+A turn of a conversation often says only half of what it is about: the question before it holds the other half. So short passages
+borrow words from their neighbours, and a reply has the words of the question. Plain notes have no speakers and long paragraphs,
+so that for them all of this switches itself off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mdmemory.recall.tokens import ENGLISH, single_characters, tokens
+from mdmemory.recall.units import cut
+
+BORROWED = (0.3, 0.2, 0.1)
+"""What a neighbour's word counts at distance 1, 2 and 3."""
+BORROWING_ENDS_AT_WORDS = 100
+ASKED_FOR_REPLY, ASKED_FOR_SELF = 1.0, 0.5
+"""What a question's word counts for the reply of another speaker, and for the turn that asks."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A unit as terms.
+
+    Args:
+        line, end_line: within the file.
+        speaker: None outside of conversations.
+        terms: in order, with repetitions.
+        asked: those of its questions.
+        words: its length as people count.
+    """
+
+    line: int
+    end_line: int
+    speaker: str | None
+    terms: tuple[str, ...]
+    asked: tuple[str, ...]
+    words: int
+
+
+class Counts:
+    """Where each term of a file counts, and how much; worked out for the terms that are asked for.
+
+    Args:
+        own: term to (passage, times).
+        lengths: the sum of the weights of each passage.
+        asking: the share of question words in each passage, 0 to 1.
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        given = [_given(passages, place) for place in range(len(passages))]
+        self.own = _inverted([passage.terms for passage in passages])
+        self.asking = [len(passage.asked) / max(1, len(passage.terms)) for passage in passages]
+        self._given = _inverted(given)
+        self._scales = [max(0.0, 1 - passage.words / BORROWING_ENDS_AT_WORDS) for passage in passages]
+        self._weights: dict[str, list[tuple[int, float]]] = {}
+        own, asked = [float(len(passage.terms)) for passage in passages], [float(len(terms)) for terms in given]
+        self.lengths = self._spread(list(enumerate(own)), list(enumerate(asked)))
+
+    def weights(self, term: str) -> Sequence[tuple[int, float]]:
+        """The passages that have a term, their own or not, with its weight."""
+        if term not in self.own:
+            return ()
+        if term not in self._weights:
+            spread = self._spread(self.own[term], self._given.get(term, ()))
+            self._weights[term] = [(place, weight) for place, weight in enumerate(spread) if weight > 0]
+        return self._weights[term]
+
+    def _spread(self, own: Sequence[tuple[int, float]], asked: Sequence[tuple[int, float]]) -> list[float]:
+        """What each passage gets of what the passages have and ask."""
+        found = [0.0] * len(self._scales)
+        for place, times in own:
+            found[place] += times
+            for distance, share in enumerate(BORROWED, 1):
+                for other in (place - distance, place + distance):
+                    if 0 <= other < len(found):
+                        found[other] += share * self._scales[other] * times
+        for place, times in asked:
+            found[place] -= (1 - ASKED_FOR_SELF) * times
+            if times:  # the reply has it whole, and need not borrow it
+                found[place + 1] += (ASKED_FOR_REPLY - (BORROWED[0] * self._scales[place + 1] if BORROWED else 0)) * times
+        return found
+
+
+def _inverted(texts: Sequence[Sequence[str]]) -> Mapping[str, list[tuple[int, float]]]:
+    found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    for place, terms in enumerate(texts):
+        for term, times in Counter(terms).items():
+            found[term].append((place, times))
+    return dict(found)
+
+
+def passages_of(text: str, languages: tuple[str, ...] = ENGLISH, *, before: int = 0) -> tuple[Passage, ...]:
+    """The passages of a text.
+
+    Args:
+        before: how many lines of the file stand before the text.
+    """
+    found = []
+    for unit in cut(text):
+        singles = single_characters(unit.text)
+        asked = _questions(unit.text, languages) if unit.speaker else ()
+        terms = (*tokens(unit.text, languages), *singles)
+        words = len(unit.text.split()) + len(singles) // 2
+        found.append(Passage(before + unit.line, before + unit.end_line, unit.speaker, terms, asked, words))
+    return tuple(found)
+
+
+def _questions(text: str, languages: tuple[str, ...]) -> tuple[str, ...]:
+    if "?" not in text and "？" not in text:
+        return ()
+    sentences = _SENTENCE_END.split(text)
+    return tuple(term for sentence in sentences if sentence.rstrip().endswith(("?", "？")) for term in tokens(sentence, languages))
+
+
+def _given(passages: Sequence[Passage], place: int) -> tuple[str, ...]:
+    """The question words that the next passage, of another speaker, takes over."""
+    if place + 1 == len(passages) or passages[place + 1].speaker in (None, passages[place].speaker):
+        return ()
+    return passages[place].asked

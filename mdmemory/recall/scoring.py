@@ -1,0 +1,180 @@
+"""A query against the candidates: BM25 of files and passages, the person and the date that it names, and their fusion. Floor 2."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection as Sized
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from mdmemory.recall.collection import Collection, Entry
+from mdmemory.recall.dates import Part, asked_parts, parts_of
+from mdmemory.recall.tokens import terms_with_words, tokens
+
+LEAST_FILES = 100  # a word in the only file of a folder is as rare as in one of a hundred: few files say little about words
+MAX_TERMS = 64  # of a pasted page, the rarest words decide
+ADJACENT = 0.25
+"""What a pair of words counts that stands side by side in query and passage, beside the words themselves."""
+ONLY_ASKS = 0.7
+"""What is left of the score of a turn that only asks."""
+BEST_PASSAGES = 3
+FACTORS = ("file", "passage", "passages")
+"""What makes the order of files."""
+Similar = Mapping[str, Sequence[float]]
+"""Path to the cosine of each of its passages."""
+
+
+class Asked:
+    """A query, and how rare what it asks for is."""
+
+    def __init__(self, query: str, collection: Collection) -> None:
+        from mdmemory.recall.bm25 import inverse_frequency
+
+        self.words = terms_with_words(query, collection.languages)
+        files, holding = len(collection.entries), collection.postings.holding
+        self.idf = {term: inverse_frequency(max(LEAST_FILES, files), holding(term)) for term in self.words}
+        self.mass = sum(self.idf.values())
+        known = [term for term in self.idf if holding(term)]
+        if len(known) > MAX_TERMS:
+            known = sorted(known, key=lambda term: -self.idf[term])[:MAX_TERMS]
+        self.speakers = self._speakers(known, collection)
+        names = {term for name in self.speakers for term in name}
+        self.terms = known
+        self.names = names if any(term not in names for term in known) else set()
+        rest = [term for term in tokens(query, collection.languages) if term not in self.names]
+        self.pairs = list(dict.fromkeys(pairwise(rest))) if len(rest) <= MAX_TERMS else []
+        self.dates: Mapping[Part, float] = {
+            part: inverse_frequency(len(collection.entries), count)
+            for part in asked_parts(query)
+            if (count := collection.dates[part])
+        }
+        self.file_idf = {term: inverse_frequency(files, holding(term)) for term in known}
+        passages_holding = collection.passages_holding
+        self.passage_idf = {term: inverse_frequency(collection.passages, passages_holding[term]) for term in known}
+
+    def _speakers(self, known: Sequence[str], collection: Collection) -> dict[tuple[str, ...], tuple[float, float]]:
+        """Each speaker whom the query names, with what being one of theirs is worth to a file and, beyond that, to a turn."""
+        from mdmemory.recall.bm25 import inverse_frequency
+
+        found = {}
+        for name in {name for term in known for name in collection.named.get(term, ())}:
+            if name[0] in known:
+                said = collection.said[name]
+                file = inverse_frequency(len(collection.entries), said.files)
+                found[name] = file, file + inverse_frequency(said.of_turns, said.turns)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The candidates with their scores.
+
+    Args:
+        fused: the sum of `factors`, each 0 to 1.
+        passages: the score, 0 to 1, of every passage of every candidate, one after the other; `spans` says whose.
+        dated: what matching the query's date was worth.
+        cosines: of the best passage of each; empty without vectors.
+    """
+
+    paths: Sequence[str]
+    fused: Sequence[float]
+    factors: Mapping[str, Sequence[float]]
+    passages: Sequence[float]
+    spans: Sequence[tuple[int, int]]
+    dated: Sequence[float]
+    cosines: Sequence[float]
+
+    def cosine(self, place: int) -> float:
+        """That of a file's best passage; 0 without vectors."""
+        return self.cosines[place] if self.cosines else 0.0
+
+
+def score(asked: Asked, collection: Collection, paths: Sequence[str], similar: Similar | None = None) -> Scores:
+    """Score the candidates."""
+    entries = [collection.entries[path] for path in paths]
+    dated = [sum(asked.dates.get(part, 0.0) for part in parts_of(entry.day)) if asked.dates else 0.0 for entry in entries]
+    present = [[name for name in entry.names.values() if name in asked.speakers] if asked.speakers else [] for entry in entries]
+    said = [sum(asked.speakers[name][0] for name in set(names)) for names in present]
+    files = [sum(parts) for parts in zip(_file_scores(asked, entries), dated, said, strict=True)]
+    spans, each = _passage_scores(asked, entries, present)
+    _add_circumstances(asked, entries, spans, each, dated)
+    best = [max(each[start:end], default=0.0) for start, end in spans]
+    three = [sum(sorted(each[start:end])[-BEST_PASSAGES:]) for start, end in spans]
+    parts = {"file": files, "passage": best, "passages": three}
+    factors = {name: _normalised(parts[name]) for name in FACTORS}
+    passages, cosines = _normalised(each), list[float]()
+    if similar:
+        near = [similar.get(path) or [0.0] * (end - start) for path, (start, end) in zip(paths, spans, strict=True)]
+        cosines = [max(values, default=0.0) for values in near]
+        factors["similar"] = _normalised(cosines)
+        flat = _normalised([value for values in near for value in values])
+        passages = [(own + meant) / 2 for own, meant in zip(passages, flat, strict=True)]
+    fused = [sum(values) for values in zip(*factors.values(), strict=True)]
+    return Scores(paths, fused, factors, passages, spans, dated, cosines)
+
+
+def _file_scores(asked: Asked, entries: Sequence[Entry]) -> list[float]:
+    from mdmemory.recall.bm25 import PostingsBM25
+
+    postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    for place, entry in enumerate(entries):
+        for term in asked.terms:
+            if times := entry.words.get(term):
+                postings[term].append((place, times))
+    return PostingsBM25(postings, [entry.length for entry in entries], asked.file_idf).get_scores(asked.terms)
+
+
+def _passage_scores(
+    asked: Asked, entries: Sequence[Entry], present: Sequence[Sized[tuple[str, ...]]]
+) -> tuple[list[tuple[int, int]], list[float]]:
+    """BM25 of every passage, turns that only ask discounted; where the person named speaks, a mere mention counts nothing."""
+    from mdmemory.recall.bm25 import PostingsBM25, inverse_frequency
+
+    postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    pairs: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    spans, lengths, asking = [], list[float](), list[float]()
+    for entry, speakers in zip(entries, present, strict=True):
+        start, counts = len(lengths), entry.counts
+        for term in asked.terms:
+            if not (speakers and term in asked.names):
+                postings[term].extend((start + place, weight) for place, weight in counts.weights(term))
+        for one, other in asked.pairs:
+            if one in counts.own and other in counts.own:
+                found = _side_by_side(entry, one, other)
+                pairs[f"{one} {other}"].extend((start + place, times) for place, times in found.items())
+        lengths += counts.lengths
+        asking += counts.asking
+        spans.append((start, len(lengths)))
+    idf = {pair: ADJACENT * inverse_frequency(len(lengths), len(found)) for pair, found in pairs.items()}
+    bm25 = PostingsBM25(postings | pairs, lengths, asked.passage_idf | idf)
+    each = [own * (1 - (1 - ONLY_ASKS) * share) for own, share in zip(bm25.get_scores([*asked.terms, *pairs]), asking, strict=True)]
+    return spans, each
+
+
+def _side_by_side(entry: Entry, one: str, other: str) -> Counter[int]:
+    """How often two terms stand side by side in each passage."""
+    found: Counter[int] = Counter()
+    also = {place for place, _ in entry.counts.own[other]}
+    for place, _ in entry.counts.own[one]:
+        if place in also and (times := sum(pair == (one, other) for pair in pairwise(entry.passages[place].terms))):
+            found[place] = times
+    return found
+
+
+def _add_circumstances(
+    asked: Asked, entries: Sequence[Entry], spans: Sequence[tuple[int, int]], each: list[float], dated: Sequence[float]
+) -> None:
+    """Add to the passages that say something what their speaker and their file's date are worth."""
+    for entry, (start, _), day in zip(entries, spans, dated, strict=True):
+        if not day and not (entry.names and asked.speakers):
+            continue
+        worth = {speaker: asked.speakers.get(name, (0.0, 0.0))[1] for speaker, name in entry.names.items()}
+        for place, passage in enumerate(entry.passages, start):
+            if each[place] > 0:
+                each[place] += day + (worth[passage.speaker] if passage.speaker else 0.0)
+
+
+def _normalised(values: Sequence[float]) -> list[float]:
+    best = max(values, default=0.0) or 1.0
+    return [value / best for value in values]
