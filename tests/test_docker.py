@@ -24,17 +24,18 @@ pytestmark = pytest.mark.docker
 NOTE = b"---\nname: Note\ndescription: what is known\ntype: project\n---\n\nSome words.\n"
 
 
+@pytest.fixture(scope="class")
+def container(request: pytest.FixtureRequest, engine: Any) -> str:
+    """A container of the class's kind of image, made as the backend makes it."""
+    volume = new_volume()
+    asyncio.run(_make(DockerBackend(IMAGES[request.cls.kind], volume=volume, on_close="keep")))
+    return f"mdmemory-{volume}"
+
+
 class OnDocker(BackendConformance):
     """The suite in one container for all tests, each in a folder of its own."""
 
     kind: str
-
-    @pytest.fixture(scope="class")
-    def container(self, engine: Any) -> str:
-        """A container made as the backend makes it."""
-        volume = new_volume()
-        asyncio.run(_make(DockerBackend(IMAGES[self.kind], volume=volume, on_close="keep")))
-        return f"mdmemory-{volume}"
 
     @pytest.fixture
     async def backend(self, tmp_path: Path, container: str) -> AsyncIterator[Backend]:
@@ -172,7 +173,7 @@ async def test_an_image_that_is_missing(make: Callable[..., DockerBackend], engi
     problem = (await backend.read({"a.md": None}))["a.md"]
     assert isinstance(problem, FileProblem) and problem.kind == "unavailable"
     await backend.close()
-    assert not engine.containers.list(all=True, filters={"name": backend.shell.name})  # type: ignore[attr-defined]  # docker-py has no types for it
+    assert not engine.containers.list(all=True, filters={"name": backend.shell.name})
 
 
 async def test_no_engine(make: Callable[..., DockerBackend], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -182,7 +183,7 @@ async def test_no_engine(make: Callable[..., DockerBackend], monkeypatch: pytest
     for call in (backend.scan(), backend.commit("c", [Put("a.md", b"x")])):
         with pytest.raises(Unavailable, match="DOCKER_HOST"):
             await call
-    assert (await backend.read({"a.md": None}))["a.md"].kind == "unavailable"  # type: ignore[union-attr]  # it can't be a file
+    assert (await backend.read({"a.md": None}))["a.md"].kind == "unavailable"
     await backend.close()
 
 
@@ -243,7 +244,7 @@ async def test_counted_calls(make: Callable[..., DockerBackend]) -> None:
         calls.append(argv[argv.index("mdmemory") + 1])
         return await run(argv, stdin, **limits)
 
-    backend.shell.run = counted  # type: ignore[method-assign]  # counts, and passes on
+    backend.shell.run = counted
     folder = MemoryFolder(backend)
     await folder.refresh()
     assert calls == ["scan"] and len(folder.files) == 1000 and all(known.header for known in folder.files.values())

@@ -37,7 +37,7 @@ async def backend(request: pytest.FixtureRequest, engine: Any) -> AsyncIterator[
 @pytest.fixture
 def container(backend: DockerBackend, engine: Any) -> Any:
     """The container that the backend is behind."""
-    return engine.containers.get(backend.shell.name)  # type: ignore[attr-defined]  # it is a DockerShell
+    return engine.containers.get(backend.shell.name)
 
 
 def sh(container: Any, script: str) -> str:

@@ -30,7 +30,7 @@ class OnLocalShell(BackendConformance):
         """A backend of a folder that does not exist yet."""
         return ShellBackend(LocalShell(self.kind, tmp_path), str(tmp_path / "memory"))
 
-    async def plant(self, backend: ShellBackend, path: str, data: bytes) -> None:  # type: ignore[override]  # a ShellBackend is what this suite makes
+    async def plant(self, backend: ShellBackend, path: str, data: bytes) -> None:
         """Write a file as a person would."""
         file = Path(backend._root, path)
         file.parent.mkdir(parents=True, exist_ok=True)
