@@ -97,4 +97,7 @@ def figures(measured: Mapping[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if sys.argv[1:]:
+        main(sys.argv[1])
+    else:
+        print("!! NOT MEASURED: give the path of a file of LoCoMo's schema; none comes with the project.", file=sys.stderr)

@@ -1,9 +1,8 @@
 """What a memory in an E2B sandbox costs with 80 ms a request, beside a backend that asks for one file at a time.
 
-python benchmarks/sandbox_e2b.py [FILES ...]
-
-The SDK is the real one; the sandbox is a folder behind the server that the tests use, which adds 80 ms to each request. Figures are
-seconds of wall time and, after the slash, requests. The limit is on the requests, which no machine changes.
+A part of sandbox.py. The SDK is the real one; the sandbox is a folder behind the server that the tests use, which adds 80 ms to
+each request. Figures are seconds of wall time and, after the slash, requests. The limit is on the requests, which no machine
+changes.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from sandbox_note import NOTE
 from timing import table
 
 from mdmemory import Create, MemoryFolder
@@ -25,10 +25,8 @@ from mdmemory.backends.protocol import Put
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from e2b_server import E2BServer
 
-SIZES = (10, 100, 1_000)
 LATENCY_S = 0.08
-NOTE = "---\nname: Note {n}\ndescription: what is known of subject {n}\ntype: project\n---\n\n" + "some words on it " * 110 + "\n"
-LIMITS = {"all headers": 1, "nothing changed": 1, "all contents": 1, "one save": 2}
+LIMITS = {"all headers": 1, "nothing changed": 1, "all contents": 1, "one save": 1}
 
 
 def main(sizes: Sequence[int]) -> int:
@@ -80,7 +78,3 @@ async def measure(server: E2BServer, size: int) -> tuple[dict[str, tuple[float, 
     every = await clock(read_naively)
     stat = await clock(lambda: sandbox.commands.run("find ~/memory -name '*.md' -exec stat -c %y {} +"))
     return ours, {"all headers": every, "nothing changed": stat, "all contents": every, "one save": await clock(save_naively)}
-
-
-if __name__ == "__main__":
-    sys.exit(main([int(size) for size in sys.argv[1:]] or SIZES))
