@@ -40,11 +40,15 @@ class Memory:
         self._sessions: dict[str, Session] = {}
 
     def session(self, id: str | None = None) -> Session:
-        """The conversation with this id, begun now if it is new; without an id, a new one."""
+        """The conversation with this id, begun now if it is new or was closed; without an id, a new one."""
         key = id or uuid.uuid4().hex[:12]
         if key not in self._sessions:
-            self._sessions[key] = Session(key, self.folder, self.model)
+            self._sessions[key] = Session(key, self.folder, self.model, self._let_go)
         return self._sessions[key]
+
+    def _let_go(self, session: Session) -> None:
+        if self._sessions.get(session.id) is session:
+            del self._sessions[session.id]
 
     async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
         """Memory files that share words with the query, best first.
@@ -61,7 +65,7 @@ class Memory:
 
     async def close(self) -> None:
         """End every session and close the backend."""
-        for session in self._sessions.values():
+        for session in list(self._sessions.values()):
             await session.close()
         await self.folder.close()
 
@@ -103,6 +107,12 @@ def _backend(location: str | os.PathLike[str] | Backend) -> Backend:
         return location
     text = os.fspath(location)
     url = urlsplit(text) if "://" in text else None
+    if (
+        not text
+        or "\0" in text
+        or (url is not None and url.scheme == "file" and (url.netloc not in ("", "localhost") or not url.path))
+    ):
+        raise ConfigError(f"{text!r} does not name a folder. Give a path, or a URL with three slashes such as file:///srv/memory.")
     match url.scheme if url is not None else "file":
         case "file":
             from mdmemory.backends.local import LocalBackend

@@ -47,7 +47,7 @@ async def test_the_newest_and_the_pinned_stay(tmp_path: Path) -> None:
         await folder.apply([Create(f"n{n:03}.md", memory(f"Note {n}")) for n in names], "person", "test")
     for text in (index_of(tmp_path), (await folder.prompt_index()).text):
         lines = text.splitlines()
-        assert len(lines) == 200 and lines[-1].startswith("- _3 ") and "search" in lines[-1]
+        assert len(lines) == 200 and lines[-1].startswith("- _3 ") and "list" in lines[-1]
         assert {"pinned.md", "n200.md"} <= {pointer.target for pointer in pointers(text)}
         assert all(line.endswith("— what it says") for line in lines[:-1])
 

@@ -62,7 +62,7 @@ async def test_a_broken_file_keeps_what_was_last_good() -> None:
         await catalog.refresh(backend)
         assert catalog.files["a.md"].problem is not None and catalog.files["a.md"].header is None
         assert (catalog.listed["a.md"].name, catalog.listed["a.md"].description) == ("A", "good")
-        assert catalog.listed["never.md"].name == "never" and "can't be read" in catalog.listed["never.md"].description
+        assert "never.md" not in catalog.listed and "can't be read" in catalog.unreadable["never.md"].description
 
 
 async def test_files_larger_than_their_head() -> None:

@@ -245,7 +245,7 @@ async def test_an_interrupted_turn_ends_cleanly(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         assert asyncio.all_tasks() == before
         answers = [(m["tool_call_id"], m["content"].partition(":")[0]) for m in messages if m["role"] == "tool"]
-        assert answers == [("call_read", "a.md"), ("call_write", "Interrupted")]
+        assert answers == [("call_read", "There is no a.md. Read . to list every memory file."), ("call_write", "Interrupted")]
         reply = await run_turn(session, ScriptedChat([assistant("Here.")]), messages, "Again", print, print)
         assert reply == "Here."
         await session.close()

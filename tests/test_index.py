@@ -172,7 +172,7 @@ def test_prompt_shows_the_newest_and_the_pinned() -> None:
     shown = render(text, everything)
     assert (shown.lines, shown.not_shown) == (200, 3)
     assert {"n00200.md", "pin.md"} <= set(targets(shown.text)) and "n00000.md" not in targets(shown.text)
-    assert shown.text.splitlines()[-1] == "- _3 entries not shown; use Read on MEMORY.md or search to reach them._"
+    assert shown.text.splitlines()[-1] == "- _3 entries not shown; Read . lists every memory file._"
     assert set(shown.text.splitlines()[:-1]) < set(text.splitlines())
 
 
@@ -192,9 +192,7 @@ def test_prompt_cuts_peoples_last_lines_before_pinned_and_newest() -> None:
     assert shown.lines == 200
     assert targets(shown.text) == ["pin.md", *(f"n{n:05}.md" for n in range(40, 50))]
     assert shown.text.startswith("line 0\nline 1\n")
-    assert shown.text.endswith(
-        "- _40 entries and 212 lines of MEMORY.md not shown; use Read on MEMORY.md or search to reach them._\n"
-    )
+    assert shown.text.endswith("- _40 entries and 212 lines of MEMORY.md not shown; Read . lists every memory file._\n")
 
 
 def test_prompt_keeps_a_persons_line_of_a_pinned_file() -> None:

@@ -34,7 +34,10 @@ async def test_opening_creates_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("location", "said"), [("s3://bucket/x", "no backend for s3://"), ("redis://", "no backend for redis://")])
+UNUSABLE = [("file://name", "three slashes"), ("file://", "three slashes"), ("", "does not name"), ("a\0b", "does not name")]
+
+
+@pytest.mark.parametrize(("location", "said"), [("s3://bucket/x", "no backend for s3://"), *UNUSABLE])
 async def test_an_unknown_location_says_what_there_is(location: str, said: str) -> None:
     """A URL that no backend serves is refused with what can be given."""
     with pytest.raises(ConfigError, match=said):
@@ -95,9 +98,12 @@ async def test_prompts_are_overridden_by_file(tmp_path: Path) -> None:
 
 
 async def test_sessions_are_kept_by_id(tmp_path: Path) -> None:
-    """The same id is the same conversation; without an id each is new."""
+    """The same id is the same conversation until it is closed; without an id each is new."""
     async with open_memory(tmp_path) as memory:
-        assert memory.session("a") is memory.session("a") and memory.session() is not memory.session()
+        first = memory.session("a")
+        assert memory.session("a") is first and memory.session() is not memory.session()
+        await first.close()
+        assert memory.session("a") is not first
 
 
 async def test_a_backend_can_be_given(tmp_path: Path) -> None:

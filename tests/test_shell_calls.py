@@ -13,8 +13,8 @@ import pytest
 from children import NOBODY, open_folder
 from local_shell import CommandShell, LocalShell
 
-from mdmemory import Create, MemoryFolder
-from mdmemory.backends.protocol import ABSENT, LOG, Append, FileProblem, Op, Put, done_mark, etag_of
+from mdmemory import Create, Delete, MemoryFolder
+from mdmemory.backends.protocol import ABSENT, LOG, Append, File, FileProblem, Op, Put, done_mark, etag_of
 from mdmemory.backends.shell import Completed, LostConnection, ShellBackend
 from mdmemory.errors import Conflict, Unavailable
 
@@ -218,3 +218,15 @@ async def test_a_full_disk(place: Path) -> None:
     with pytest.raises(Unavailable, match="nothing was written"):
         await backend.commit("d", [Put("a.md", b"new"), Put("b.md", b"x" * 200_000)])
     assert (place / "memory/a.md").read_bytes() == b"old" and not list((place / "memory/.mdmemory/shell/work").iterdir())
+
+
+async def test_deleting_files(backend: ShellBackend) -> None:
+    """Files are deleted with their tombstones and index lines, one and several at once."""
+    folder = MemoryFolder(backend)
+    await folder.apply([Create(f"{n}.md", NOTE.format(n=n, text="x").encode()) for n in range(4)], "person", "test")
+    await folder.apply([Delete("0.md")], "person", "test")
+    await folder.apply([Delete("1.md"), Delete("2.md")], "person", "test")
+    await folder.refresh()
+    assert list(folder.files) == ["3.md"] and "(1.md)" not in (await folder.index_file() or "")
+    tombstones = (await folder.backend.read({".mdmemory/tombstones": None}))[".mdmemory/tombstones"]
+    assert isinstance(tombstones, File) and tombstones.data.count(b"\n") == 3

@@ -59,6 +59,8 @@ async def test_lookalike_names_are_reported(tools: Toolset, first: str, second: 
         ({"file_path": "a.md", "path": "b"}, "path is not known"),
         ({"file_path": "a.md", "offset": 0}, "at least 1"),
         ({"file_path": "a.md", "limit": "many"}, "must be of type integer"),
+        ({"file_path": "a.md", "limit": "²"}, "must be of type integer"),
+        ({"file_path": "a.md", "limit": "9" * 400}, "must be of type integer"),
         ("not json", "not valid JSON"),
         ("[]", "takes an object"),
     ],

@@ -118,7 +118,10 @@ async def test_invented_names_are_dropped(tmp_path: Path, caplog: pytest.LogCapt
     assert [record.args for record in caplog.records] == [("nope.md",), ("same.md",)]
 
 
-@pytest.mark.parametrize("reply", [OSError("no route"), "I don't know.", {"answer": 1}, '{"files": "home.md"}'])
+NONSENSE = ["I don't know.", {"answer": 1}, '{"files": "home.md"}', {"files": ["zzz.md"]}, {"files": [{"path": 5}]}, None, []]
+
+
+@pytest.mark.parametrize("reply", [OSError("no route"), *NONSENSE])
 async def test_a_failing_selector_degrades(tmp_path: Path, reply: object) -> None:
     """H4: a selector that raises or talks nonsense leaves the lexical result and a status; the reply goes on."""
     async with open_memory(tmp_path, model=ScriptedModel([reply])) as memory:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mdmemory.files.changes import Change, Create
-from mdmemory.files.index import render_line
+from mdmemory.files.index import pointers, render_line
 from mdmemory.folder.catalog import Known, listed_as
 from mdmemory.folder.memory_folder import Applied
 
@@ -44,6 +46,39 @@ def saved(change: Change, applied: Applied, known: Known | None) -> str:
     if item.merged:
         sentences.append("It had been changed meanwhile; both changes are kept. Read it again before you go on with it.")
     if known is not None and known.header is not None:
-        sentences.append(f"Its line in the index: {render_line(change.path, listed_as(change.path, known))}")
+        sentences += [_about_line(change.path, render_line(change.path, listed_as(change.path, known)), applied)]
         sentences += [f"Note: {warning}." for warning in known.warnings]
-    return "\n".join([*sentences, *(f"Note: {warning}" for warning in applied.warnings)])
+    return "\n".join(filter(None, [*sentences, *_notes(applied)]))
+
+
+def deleted(path: str, applied: Applied) -> str:
+    """What a Delete came to."""
+    still = applied.index is not None and any(pointer.target == path for pointer in pointers(applied.index.text))
+    gone = "" if applied.index is None else "Its line in the index is gone too."
+    return "\n".join(
+        filter(
+            None, [f"Deleted {path}.", "MEMORY.md still mentions it in someone's own words." if still else gone, *_notes(applied)]
+        )
+    )
+
+
+def listing(folder: str, files: Mapping[str, Known], offset: int = 1, limit: int = DEFAULT_LINES) -> str | None:
+    """The memory files of a folder, the newest first, a numbered line each; None when there are none in it."""
+    inside = [path for path in files if not folder or path.startswith(f"{folder}/")]
+    inside.sort(key=lambda path: (-files[path].mtime_ns, path))
+    lines = [render_line(path, listed_as(path, files[path])) for path in inside]
+    return numbered("\n".join(lines), offset, limit) if lines else None
+
+
+def _about_line(path: str, line: str, applied: Applied) -> str:
+    if applied.index is None:
+        return ""
+    if line in applied.index.text.splitlines():
+        return f"Its line in the index: {line}"
+    if any(pointer.target == path for pointer in pointers(applied.index.text)):
+        return "Its line in the index is in someone's own words, and stays as it is."
+    return "The index has no room for its line; hints and Read on its folder still find it."
+
+
+def _notes(applied: Applied) -> list[str]:
+    return [f"Note: {warning}" for warning in applied.warnings]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from mdmemory.errors import InvalidArguments
 
+_WHOLE = re.compile(r"[0-9]{1,9}(?:\.0)?")
 _TYPES: Mapping[str, type | tuple[type, ...]] = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
 
 
@@ -33,7 +35,7 @@ def check_arguments(tool: str, arguments: Any, schema: Mapping[str, Any]) -> dic
 
 def _converted(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> Any:
     wanted = schema["type"]
-    if wanted == "integer" and isinstance(value, (str, float)) and str(value).removesuffix(".0").isdigit():
+    if wanted == "integer" and isinstance(value, (str, float)) and _WHOLE.fullmatch(str(value)):
         value = int(float(value))
     if wanted == "boolean" and isinstance(value, str) and value.casefold() in ("true", "false"):
         value = value.casefold() == "true"

@@ -106,6 +106,8 @@ async def select(model: Model, messages: Sequence[Message], folder: MemoryFolder
             logger.info("the selector named a file that does not exist or could be several: %.80s", name)
         else:
             picks.setdefault(path, Pick(path, " ".join(str(reason or "chosen by the selector").split())[:200], "model"))
+    if files and not picks:
+        raise InvalidReply("the selector named only files that do not exist")
     return list(picks.values())[: config.hint_max_files]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -12,11 +12,13 @@ from mdmemory.agent.hints import Hint
 from mdmemory.agent.selector import Message
 from mdmemory.agent.tools import Seen
 from mdmemory.agent.turn import Turn
+from mdmemory.errors import Unavailable
 from mdmemory.files.index import render_line
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.models import Model
 from mdmemory.render import render
 
+OnClose = Callable[["Session"], None]
 QUERY_MESSAGES = 6  # the last messages that selection looks at
 MAX_NEWS_LINES = 10
 
@@ -27,12 +29,14 @@ class Session:
     Args:
         id: names the conversation in the history.
         model: chooses files for hints; None leaves it to lexical recall.
+        on_close: is told when the session is closed.
     """
 
-    def __init__(self, id: str, folder: MemoryFolder, model: Model | None = None) -> None:
+    def __init__(self, id: str, folder: MemoryFolder, model: Model | None = None, on_close: OnClose | None = None) -> None:
         self.id = id
         self.folder = folder
         self.model = model
+        self._on_close = on_close
         self.seen = Seen()
         self.shown: dict[str, str] = {}
         """The etag of each file that hints brought."""
@@ -47,8 +51,14 @@ class Session:
         return TurnStart(Turn(self, text))
 
     async def prompt(self) -> str:
-        """Instructions and index; the same text until a file it names is forgotten."""
+        """Instructions and index; the same text until a file it names is forgotten.
+
+        Raises:
+            Unavailable: the folder was never looked at; it is not known to be empty.
+        """
         if self._prompt is None:
+            if not self.folder.scanned:
+                raise Unavailable("the memory could not be looked at, so nothing is known of what is in it")
             index = await self.folder.prompt_index()
             self._prompt_paths = frozenset(self.folder.files)
             self._news_mark = self.folder.change_mark
@@ -76,7 +86,7 @@ class Session:
         changed = [
             path
             for path in self.folder.changes_since(self._news_mark)
-            if path in self.folder.files and path not in self.seen.written
+            if path in self.folder.listed and path not in self.seen.written
         ]
         lines = [line for path in changed if (line := render_line(path, self.folder.listed[path])) not in self._prompt]
         more = [f"… and {len(lines) - MAX_NEWS_LINES} more"] if len(lines) > MAX_NEWS_LINES else []
@@ -114,6 +124,8 @@ class Session:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        if self._on_close:
+            self._on_close(self)
 
 
 class TurnStart:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from mdmemory.agent.answers import DEFAULT_LINES, numbered, saved
+from mdmemory.agent.answers import DEFAULT_LINES, deleted, listing, numbered, saved
 from mdmemory.agent.arguments import check_arguments
 from mdmemory.backends.paths import check
 from mdmemory.backends.protocol import etag_of
-from mdmemory.errors import Conflict, InvalidArguments, MdmemoryError
+from mdmemory.errors import Conflict, InvalidArguments, MdmemoryError, NotThere
 from mdmemory.files.changes import Change, Create, Delete, Replace, crlf, edit_text, uses_crlf
 from mdmemory.files.memory_file import BOM, decode, encode
 from mdmemory.folder.memory_folder import MemoryFolder
@@ -141,11 +141,20 @@ class Toolset:
         return ToolResult(f"{result.text}\n\n{more}", result.is_error) if more else result
 
     async def _run_read(self, arguments: Mapping[str, Any]) -> str:
+        part = arguments.get("offset", 1), arguments.get("limit", DEFAULT_LINES)
+        place = arguments["file_path"].strip().removeprefix("./").rstrip("/")
+        if place == ".":
+            return listing("", self.folder.files, *part) or "The memory is empty."
+        if (found := listing(check(place), self.folder.files, *part)) is not None:
+            return found
         path = _path(arguments)
-        data = await self.folder.read(path)
+        try:
+            data = await self.folder.read(path)
+        except NotThere:
+            raise NotThere(f"There is no {path}. Read . to list every memory file.") from None
         text = decode(path, data).removeprefix(BOM)
         self.seen.read[path] = data
-        return numbered(text, arguments.get("offset", 1), arguments.get("limit", DEFAULT_LINES))
+        return numbered(text, *part)
 
     async def _run_write(self, arguments: Mapping[str, Any]) -> str:
         path, content = _path(arguments), arguments["content"]
@@ -174,10 +183,10 @@ class Toolset:
     async def _run_delete(self, arguments: Mapping[str, Any]) -> str:
         path = _path(arguments)
         base = self.seen.read.get(path)
-        await self.folder.apply([Delete(path, None if base is None else etag_of(base))], self.author, "Delete")
+        applied = await self.folder.apply([Delete(path, None if base is None else etag_of(base))], self.author, "Delete")
         self.seen.read.pop(path, None)
         self.seen.written.add(path)
-        return f"Deleted {path}. Its line in the index is gone too."
+        return deleted(path, applied)
 
     async def _apply(self, change: Change, reason: str) -> str:
         try:

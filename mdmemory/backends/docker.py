@@ -82,11 +82,13 @@ class DockerShell:
         self._engine = Engine()
         self._starting = asyncio.Lock()
         self._id: str | None = None
+        self._used: str | None = None
 
     async def run(self, argv: Sequence[str], stdin: bytes, *, timeout_s: float, max_output_bytes: int) -> Completed:
         """Run a command by `docker exec`, as `Shell.run`."""
         async with self._starting:
-            container_id = self._id = self._id or await self._engine.call(lambda client: find(client, self.name, self._settings))
+            container_id = self._id or await self._engine.call(lambda client: find(client, self.name, self._settings))
+            self._id = self._used = container_id
 
         def execute(client: DockerClient) -> Completed:
             made = client.api.exec_create(container_id, list(argv), stdin=True)
@@ -105,7 +107,7 @@ class DockerShell:
 
     async def close(self) -> None:
         """Keep, stop or remove the container if it was used; the volume stays."""
-        container_id, self._id = self._id, None
+        container_id, self._id, self._used = self._used, None, None
         with suppress(LostConnection):  # one that is gone is let go of
             if container_id and self._on_close == "stop":
                 await self._engine.call(lambda client: client.containers.get(container_id).stop(timeout=1))

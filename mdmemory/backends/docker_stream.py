@@ -49,11 +49,14 @@ def exchange(api: APIClient, exec_id: str, stdin: bytes, timeout_s: float, max_o
 
 def _pump(connection: socket.socket, rest: memoryview, deadline: float, max_output_bytes: int) -> dict[int, bytearray]:
     frames = _Frames(max_output_bytes)
+    poll = select.poll()  # not select(), which takes no descriptor over 1023
+    poll.register(connection)
     while True:
         left_s = deadline - time.monotonic()
         if left_s <= 0:
             raise Unavailable("the sandbox did not answer in time. Try again, or look at what keeps it busy.")
-        select.select([connection], [connection] if rest else [], [], min(left_s, 1.0))
+        poll.modify(connection, select.POLLIN | (select.POLLOUT if rest else 0))
+        poll.poll(1000 * min(left_s, 1.0))
         try:
             if rest:
                 rest = rest[connection.send(rest[:_CHUNK]) :]

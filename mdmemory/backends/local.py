@@ -1,7 +1,7 @@
 """A folder on this machine's disk. Floor 1.
 
 Cooperating writers, in any number of processes, never lose each other's updates. An editor takes no lock: what it saves in the
-instant between a commit's last check and its rename is the one window in which a save can be lost.
+few milliseconds between a commit's last check and its rename is the one window in which a save can be lost.
 """
 
 from __future__ import annotations

@@ -199,6 +199,7 @@ def check_ops(ops: Sequence[Op]) -> None:
     Raises:
         InvalidPath: a path that no memory may have, a move into itself, or a file that would be the parent of another.
         UnsafeFile: a file larger than can be read back.
+        ValueError: an entry id of several lines, which no line of the file could show.
     """
     made = {op.dst if isinstance(op, Move) else op.path for op in ops if not isinstance(op, Delete)}
     for op in ops:
@@ -210,6 +211,8 @@ def check_ops(ops: Sequence[Op]) -> None:
             raise InvalidPath(f"{op.src} can't be moved into itself.")
         if isinstance(op, Put) and len(op.data) > MAX_FILE_BYTES:
             raise UnsafeFile(f"{op.path} would have {len(op.data)} bytes, and {MAX_FILE_BYTES} is the most. Nothing was written.")
+        if isinstance(op, Append) and ("\n" in op.entry_id or "\0" in op.entry_id):
+            raise ValueError("an entry id is one line of text")
 
 
 def touched(op: Op) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from mdmemory.backends.protocol import (
 from mdmemory.backends.shell_answer import Answer, could_not_look, parse
 from mdmemory.backends.shell_commit import commit_request, read_commit
 from mdmemory.backends.shell_look import known_versions, read_files, read_scan, wanted_paths
-from mdmemory.errors import Conflict, Unavailable
+from mdmemory.errors import ConfigError, Conflict, Unavailable
 
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 _RETRY_AFTER_S: Final = 0.2
@@ -88,6 +88,8 @@ class ShellBackend:
     """
 
     def __init__(self, shell: Shell, root: str, *, timeout_s: float = 120.0, lock_timeout_s: float = 30.0) -> None:
+        if not root.startswith("/"):
+            raise ConfigError(f"The memory's folder in a sandbox is an absolute path, such as /memory, not {root!r}.")
         self.shell = shell
         self._root = root
         self._timeout_s, self._lock_timeout_s = timeout_s, lock_timeout_s

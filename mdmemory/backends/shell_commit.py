@@ -44,8 +44,6 @@ def _op_line(n: int, op: Op, sha: str, again: bool) -> str:
         case Put():
             return _line("put", str(n), op.path, "-", op.if_match, str(int(op.required)), sha, str(int(again)))
         case Append():
-            if "\n" in op.entry_id or "\0" in op.entry_id:
-                raise ValueError("an entry id is one line of text")
             return _line("append", str(n), op.path, last=op.entry_id)
         case Delete():
             return _line("delete", str(n), op.path, "-", op.if_match, str(int(op.required)))

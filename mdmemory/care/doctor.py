@@ -168,5 +168,7 @@ async def _index(folder: MemoryFolder) -> list[Finding]:
 
 
 def _unseen(folder: MemoryFolder, path: str) -> bool:
-    """Whether a path was skipped, or lies in a folder that was: then nothing is known of its being gone."""
-    return any(path == place or path.startswith(f"{place}/") for place in folder.skipped)
+    """Whether a path is that of a broken file, was skipped, or lies in a folder that was: then it is not known to be gone."""
+    return (path in folder.files and path not in folder.listed) or any(
+        path == place or path.startswith(f"{place}/") for place in folder.skipped
+    )

@@ -13,7 +13,7 @@ from mdmemory.cli.terminal import folder_option, json_option, print_json, run
 def _options(command: Any) -> Any:
     for option in (
         json_option,
-        click.option("--force", is_flag=True, help="Also when many files would be deleted, or LOCATION was wiped."),
+        click.option("--force", is_flag=True, help="The source wins where both changed; also delete many, or take from a LOCATION that was wiped."),
         click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done."),
         folder_option,
         click.argument("location"),
@@ -57,5 +57,5 @@ async def _sync(location: str, folder: str, *, push: bool, dry_run: bool, force:
     elif steps:
         print_table([(step.action, step.path, step.reason) for step in steps], ("WHAT", "FILE", "WHY"))
     else:
-        click.echo("Nothing has changed.")
+        click.echo(f"Nothing has changed in {folder if push else location}.")
     return int(any(step.action == "left" for step in steps))

@@ -117,7 +117,7 @@ def warning(updated: Updated, limits: Limits = DEFAULT_LIMITS) -> str | None:
     return (
         f"MEMORY.md is full: it lists {updated.shown} of {updated.shown + updated.not_shown} memory files, in {updated.lines} of "
         f"{limits.max_lines} lines and {updated.bytes} of {limits.max_bytes} bytes. "
-        "Merge or delete memory files that are no longer needed."
+        "Hints, search and Read on a folder find the others."
     )
 
 
@@ -235,4 +235,4 @@ def _more(count: int) -> str:
 def _not_shown(entries: int, lines: int) -> str:
     parts = [f"{entries} {'entry' if entries == 1 else 'entries'}"] if entries else []
     parts += [f"{lines} {'line' if lines == 1 else 'lines'} of MEMORY.md"] if lines else []
-    return f"- _{' and '.join(parts)} not shown; use Read on MEMORY.md or search to reach them._" if parts else ""
+    return f"- _{' and '.join(parts)} not shown; Read . lists every memory file._" if parts else ""

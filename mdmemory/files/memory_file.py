@@ -194,7 +194,10 @@ def check_typed(file: MemoryFile, types: Mapping[str, str]) -> None:
     """
     fields = file.header.fields or {}
     if not fields:
-        raise InvalidMemoryFile(file.path, f"it must begin with frontmatter. {shape(types)}", 1)
+        start = file.body.lstrip()
+        before = "a code fence" if start.startswith("```") else "blank lines" if start.startswith("---") else ""
+        what = f"it must begin with frontmatter{f', without {before} before it' if before else ''}. {shape(types)}"
+        raise InvalidMemoryFile(file.path, what, 1)
     for key, limit in (("name", MAX_NAME_CHARS), ("description", MAX_DESCRIPTION_CHARS)):
         value = fields.get(key)
         if not isinstance(value, str) or not value.strip():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,6 +74,9 @@ class Catalog:
     def __init__(self, languages: tuple[str, ...] = ENGLISH) -> None:
         self.files: dict[str, Known] = {}
         self.listed: dict[str, Listed] = {}
+        """What the index says of each file that could be read, now or before it broke."""
+        self.unreadable: dict[str, Listed] = {}
+        """What a prompt says of the others; on disk they get no line, as it would be out of date once they are mended."""
         self.skipped: Mapping[str, str] = {}
         self.index_data: bytes | None = None
         """MEMORY.md as last scanned; None when it is absent, larger than a head, or unread."""
@@ -157,6 +161,7 @@ class Catalog:
     def learn(self, path: str, data: bytes, size: int, mtime_ns: int) -> Known:
         """Take in a file's bytes, or the first of them."""
         before = self.files.get(path)
+        mtime_ns = min(mtime_ns, time.time_ns())  # a clock that was ahead must not make a file the newest until then
         known, document = known_from(path, data, size, mtime_ns, (before.header or before.last_good) if before else None)
         self.files[path] = known
         self.generation += 1
@@ -165,7 +170,9 @@ class Catalog:
             self.bounded.add(path)
         else:
             self.bounded.discard(path)
-        self.listed[path] = listed_as(path, known)
+        listed, other = (self.listed, self.unreadable) if header else (self.unreadable, self.listed)
+        listed[path] = listed_as(path, known)
+        other.pop(path, None)
         self._alike[collision_key(path)].add(path)
         self.recall.put(path, document, mtime_ns)
         return known
@@ -187,6 +194,7 @@ class Catalog:
         self._versions.pop(path, None)
         self.files.pop(path, None)
         self.listed.pop(path, None)
+        self.unreadable.pop(path, None)
         self.recall.remove(path)
         self._alike[collision_key(path)].discard(path)
 

@@ -151,7 +151,8 @@ class Commit:
                 everything[item.path] = index.Listed(header.name, header.description, header.pinned, mtime_ns)
             elif item.after is not None and old is not None:
                 everything[item.path] = old  # a broken file that is moved keeps its line
-            changed[item.path] = (old, everything.get(item.path))
+            if item.after is None or item.path in everything:  # of one that can't be read nothing is known
+                changed[item.path] = (old, everything.get(item.path))
         return changed, everything
 
 
@@ -163,7 +164,7 @@ def tombstones(gone: Sequence[tuple[str, Header | None]], at: datetime) -> list[
         history.tombstone(path, header.name if header else path, at, [header.source] if header and header.source else [])
         for path, header in gone
     )
-    return [Append(history.TOMBSTONES, lines, lines.decode())]
+    return [Append(history.TOMBSTONES, lines, lines.decode().splitlines()[-1])]
 
 
 def index_text(found: File | FileProblem) -> str:

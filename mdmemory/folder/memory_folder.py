@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Unpack
 
 from mdmemory.backends.paths import check
-from mdmemory.backends.protocol import Backend, File, FileProblem, Op, Put, problem_error, shielded
+from mdmemory.backends.protocol import Backend, File, FileProblem, Op, Put, etag_of, problem_error, shielded
 from mdmemory.config import Config
 from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import index
@@ -80,6 +80,11 @@ class MemoryFolder:
         return self._policy is read_only
 
     @property
+    def scanned(self) -> bool:
+        """Whether the folder has been looked at: before, no files does not mean that there are none."""
+        return self._catalog.scanned
+
+    @property
     def files(self) -> Mapping[str, Known]:
         """Every memory file as of the last `refresh`, by path."""
         return self._catalog.files
@@ -91,7 +96,7 @@ class MemoryFolder:
 
     @property
     def listed(self) -> Mapping[str, index.Listed]:
-        """What the index says of each file."""
+        """What the index says of each file that could be read, now or before it broke."""
         return self._catalog.listed
 
     @property
@@ -156,7 +161,7 @@ class MemoryFolder:
         text, outside = await self.index_file(), self._view.outside
         if text and outside.changes:
             text = index.update(text, listed_outside(outside), self.listed, self.limits, outside.moved()).text
-        return index.render(text, self.listed, self.limits)
+        return index.render(text, {**self.listed, **self._catalog.unreadable}, self.limits)
 
     async def index_file(self) -> str | None:
         """The text of MEMORY.md; None when there is none, or none that can be read as text."""
@@ -220,6 +225,9 @@ class MemoryFolder:
                 else:
                     await asyncio.sleep(random.uniform(0, 0.01))  # another writer was first: merge with what it wrote
                 continue
+            if _overtaken(plan, etags):  # finished by another process, around an edit that was made meanwhile: merge with that
+                commit_id, assumed = uuid.uuid4().hex, None
+                continue
             return await self._applied(commit, plan, index_written=plan.index_data is None or INDEX in etags)
 
     async def _applied(self, commit: Commit, plan: Plan, *, index_written: bool) -> Applied:
@@ -254,6 +262,12 @@ class MemoryFolder:
         """Close the backend, after a running apply."""
         async with self._lock:
             await self.backend.close()
+
+
+def _overtaken(plan: Plan, etags: Mapping[str, str]) -> bool:
+    """Whether a file that the commit put has other bytes, by a retry that was told that its commit had happened."""
+    puts = [op for op in plan.ops if isinstance(op, Put) and op.required and op.path != INDEX]
+    return any(etags.get(op.path, "") != etag_of(op.data) for op in puts)
 
 
 def _with_index(op: Op) -> Op:

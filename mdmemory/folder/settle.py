@@ -134,6 +134,7 @@ def _create(change: Create, now: bytes | None, rules: Rules) -> Settled:
 
 def _refuse_taken(path: str, now: bytes | None, rules: Rules, ignore: frozenset[str] = frozenset()) -> None:
     if now is not None:
+        decode(path, now)  # of what is not text, nobody could read what to repeat the change on
         raise Conflict(path, etag_of(now), now.decode("utf-8", "replace"))
     twin = rules.lookalike(path)
     if twin is not None and twin != path and twin not in ignore:

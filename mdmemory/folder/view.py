@@ -150,6 +150,7 @@ class View:
         before = await heal(self._backend, intent, self.catalog.listed)
         await self._take_in([intent])
         changed = {path: (listed, self.catalog.listed.get(path)) for path, listed in before.items() if is_memory_path(path)}
+        changed = {path: pair for path, pair in changed.items() if path not in self.catalog.unreadable}
         updated, warnings = await self.write_index(changed, moves_in(intent))
         if updated is None:
             logger.warning("%s", *warnings)
@@ -172,7 +173,9 @@ class View:
         while True:
             try:
                 found = (await self.current([]))[INDEX]
-                updated = updated_index(index_text(found), changed, self.catalog.listed, self._limits, renamed)
+                known = self.catalog.listed | self.catalog.unreadable  # by now others may have deleted what we wrote
+                still = {path: (old, new if path in known else None) for path, (old, new) in changed.items()}
+                updated = updated_index(index_text(found), still, self.catalog.listed, self._limits, renamed)
                 data, etag = updated.text.encode(), found.etag if isinstance(found, File) else None
                 if etag_of(data) != (etag or etag_of(b"")):
                     await self._backend.commit(uuid.uuid4().hex, [Put(INDEX, data, etag or ABSENT)])

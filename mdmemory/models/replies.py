@@ -49,6 +49,8 @@ def parse_json(reply: Reply) -> dict[str, Any]:
     """
     if isinstance(reply, dict):
         return reply
+    if not isinstance(reply, str):
+        raise InvalidReply(f"The reply is neither text nor a dict but {type(reply).__name__}")
     try:
         whole = json.loads(reply)
     except ValueError:
