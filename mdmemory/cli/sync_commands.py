@@ -13,7 +13,7 @@ from mdmemory.cli.terminal import folder_option, json_option, print_json, run
 def _options(command: Any) -> Any:
     for option in (
         json_option,
-        click.option("--force", is_flag=True, help="The source wins where both changed; also delete many, or take from a LOCATION that was wiped."),
+        click.option("--force", is_flag=True, help="The source wins; many may go, or LOCATION was wiped."),
         click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done."),
         folder_option,
         click.argument("location"),
