@@ -125,16 +125,15 @@ async def test_a_dead_watcher_is_noticed(pair: Pair, tmp_path: Path, caplog: pyt
 
 def test_lost_events_are_noticed(tmp_path: Path) -> None:
     """W1: when more happens than the system's queue holds, a line says so, and a scan finds what was lost."""
-    ready, go, seen = tmp_path / "ready", tmp_path / "go", tmp_path / "seen"
+    ready, log, seen = tmp_path / "ready", tmp_path / "log", tmp_path / "seen"
 
     def work() -> None:
-        logging.getLogger("mdmemory").addHandler(logging.FileHandler(tmp_path / "log"))
+        logging.getLogger().addHandler(logging.FileHandler(log))
 
         async def look() -> None:
             folder, backend = await watched(tmp_path / "memory")
             ready.touch()
-            while not go.exists():
-                await asyncio.sleep(0.01)
+            _wait_for(lambda: log.exists() and "overflowed" in log.read_text())  # says watchdog
             seen.write_text(json.dumps([sorted(await folder.refresh()), backend.calls]))
             await folder.close()
 
@@ -149,12 +148,11 @@ def test_lost_events_are_noticed(tmp_path: Path) -> None:
             for path in ("a.md", "sub/b.md"):  # in turns, as the same event twice in a row is one
                 os.utime(tmp_path / "memory" / path)
         (tmp_path / "memory/lost.md").write_bytes(memory("Lost"))
-        go.touch()
     finally:
         os.kill(child, signal.SIGCONT)
     assert end(child) == 0
     assert json.loads(seen.read_text()) == [["lost.md"], ["scan"]]
-    assert "more changes than the system remembers" in (tmp_path / "log").read_text()
+    assert "more changes than the system remembers" in log.read_text()
 
 
 def _wait_for(happened: Callable[[], object]) -> None:
@@ -180,7 +178,7 @@ async def test_no_thread_when_nobody_asks(tmp_path: Path) -> None:
     for _ in range(2):
         await folder.refresh()
     del folder
-    assert len(threads()) == before
+    _wait_for(lambda: len(threads()) == before)  # a worker of asyncio may hold it a moment longer
 
 
 @pytest.mark.parametrize("case", ["watch=False", "read_only", "no history", "no backend's root"])
@@ -201,7 +199,7 @@ async def test_when_nothing_is_watched(tmp_path: Path, case: str) -> None:
 LOCAL = "/dev/vda / ext4 rw 0 0\ntmpfs /media/me/my\\040notes tmpfs rw 0 0\n"
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "virtiofs"])
+@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "virtiofs", "unheard-of"])
 def test_network_mounts_are_not_watched(tmp_path: Path, kind: str) -> None:
     """W4: a folder on a network's file system, or with one mounted inside it, is looked at by scans alone."""
     mounts, root = tmp_path / "mounts", Path("/media/me/my notes")

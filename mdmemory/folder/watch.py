@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mdmemory.backends.local_io import OWN
 from mdmemory.backends.paths import fault
 
 if TYPE_CHECKING:
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mdmemory")
 MOUNTS: Final = Path("/proc/mounts")
-OWN: Final = ".mdmemory"
 WAIT_S: Final = 0.25
 MAX_PATHS: Final = 100  # of more, a scan knows sooner which ones changed
 MAX_RESTARTS: Final = 3
 TRUST_S: Final = 600.0
-_REMOTE = re.compile("9p|afs|autofs|ceph|cifs|davfs|drvfs|fuse|gfs|glusterfs|gpfs|lustre|ncp|nfs|ocfs|prl_fs|smb|vboxsf|virtiofs")
+_LOCAL: Final = frozenset(  # on these the system sees every change; of any other, as of a network's, nobody knows
+    "bcachefs btrfs ecryptfs exfat ext2 ext3 ext4 f2fs jfs ntfs3 overlay ramfs reiserfs tmpfs vfat xfs zfs".split()
+)
 
 
 class Watcher:
@@ -51,7 +53,7 @@ class Watcher:
         self._trusted_from = 0.0
         self._turn = threading.Lock()
         self._listener: _Listener | None = None
-        self._stop: Callable[[], object] = int
+        self._stop: Callable[[], object] | None = None
         self._asked, self._given_up, self._restarts = False, False, 0
 
     def changed(self) -> frozenset[str] | None:
@@ -102,8 +104,9 @@ class Watcher:
                 self._stop = weakref.finalize(self, self._listener.close)  # also for a watcher that nobody closed
 
     def _end(self) -> None:
-        self._listener = None
-        self._stop()
+        if self._stop is not None:
+            self._stop()
+        self._listener = self._stop = None
 
     def _is_plain(self, path: str) -> bool:
         """Whether a file is gone or can be read as it is: of links, and of odd names, only a scan tells."""
@@ -115,7 +118,7 @@ class Watcher:
 
 
 def can_be_watched(root: Path, mounts: Path = MOUNTS) -> bool:
-    """Whether the system tells of every change below a folder: this is Linux, and no mount there is a network's."""
+    """Whether the system tells of every change below a folder: this is Linux, and all disks there are its own."""
     if sys.platform != "linux":
         return False
     try:
@@ -126,7 +129,7 @@ def can_be_watched(root: Path, mounts: Path = MOUNTS) -> bool:
     kinds = {Path(unescape.sub(lambda found: chr(int(found[1], 8)), line[1])): line[2] for line in lines if len(line) > 2}
     above = next((place for place in (root, *root.parents) if place in kinds), None)
     here = [kind for place, kind in kinds.items() if place == above or root in place.parents]
-    return bool(here) and not any(map(_REMOTE.match, here))
+    return bool(here) and _LOCAL.issuperset(here)
 
 
 class _Listener:
@@ -147,8 +150,9 @@ class _Listener:
         self._inotify: InotifyFD | None = None
         try:
             self._inotify = InotifyFD()
-            self._watch_all(self._inotify)
-            self._inotify.start()  # after the walk: what happens meanwhile waits in the system's queue
+            self._inotify.start()
+            with self._lock:  # what happens meanwhile waits
+                self._watch_all(self._inotify)
         except OSError:
             self.close()
             raise
@@ -205,24 +209,25 @@ class _Listener:
                 wd = inotify.add_callback(os.fsencode(place), Mask(itself | saved), callback, key)
                 with os.scandir(place) as entries:
                     names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-            except (FileNotFoundError, NotADirectoryError, PermissionError):
-                self._everything = True  # it went away, or can't be looked at
+            except (FileNotFoundError, NotADirectoryError):
+                self._everything = True  # it was there a moment ago
                 continue
+            except PermissionError:
+                continue  # the scan says so
             self._prefixes[wd] = prefix
             below += [f"{prefix}{name}/" for name in names if not name.startswith(".")]
 
     def on_event(self, event: InotifyEvent) -> None:
         """Take in an event; called by the thread."""
         name = os.fsdecode(event.name)
-        if event.wd == self._barrier and name:
-            if name == self._awaited:
-                self._heard.set()
-        elif not name.startswith("."):
-            with self._lock:
-                if event.is_directory or not name or event.wd not in self._prefixes:
-                    self._everything = True
-                else:
-                    self._paths.add(self._prefixes[event.wd] + name)
+        with self._lock:
+            if event.wd == self._barrier and name:
+                if name == self._awaited:
+                    self._heard.set()
+            elif event.is_directory or not name or event.wd not in self._prefixes:
+                self._everything = self._everything or not name.startswith(".")
+            elif not name.startswith("."):
+                self._paths.add(self._prefixes[event.wd] + name)
 
     def on_watch_deleted(self, wd: int) -> None:
         """A folder went; called by the thread."""
