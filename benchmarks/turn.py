@@ -18,7 +18,7 @@ from statistics import median
 
 from timing import cpu_of_call, interleave, ratios, table
 
-from mdmemory import Memory, open_memory
+from mdmemory import Config, Memory, open_memory
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.protocol import HEAD_BYTES, Scan
 
@@ -26,6 +26,8 @@ SIZES = (10, 100, 1_000, 10_000)
 WORDS = [f"{a}{b}{c}" for a in ("ba", "ke", "lo", "mi", "nu") for b in ("r", "st", "nd", "ll") for c in ("an", "ic", "ol", "um")]
 MESSAGE = "Where do we keep the bastan of the kelum, and who asked for it?"
 FLOOR, QUIET, ONE_CHANGE, FIRST = "scandir + stat", "turn, nothing changed", "turn, one file changed", "first turn of a process"
+WATCHED, WATCHED_CHANGE = "turn with watcher, nothing changed", "turn with watcher, one file changed"
+CASES = (QUIET, ONE_CHANGE, WATCHED, WATCHED_CHANGE, FIRST)
 
 
 class HeadCount(LocalBackend):
@@ -47,8 +49,8 @@ def main(rounds: int) -> int:
             fill(Path(folder), size)
             times, floor_s, read = measure(Path(folder), rounds)
         read_again += read
-        rows.append((f"{size:,}", f"{1000 * floor_s:.2f}", *(f"{times[name]:.1f}" for name in (QUIET, ONE_CHANGE, FIRST)), read))
-    heads = ["files", f"{FLOOR}, CPU ms", *(f"{name} ÷ floor" for name in (QUIET, ONE_CHANGE, FIRST)), "unchanged files read"]
+        rows.append((f"{size:,}", f"{1000 * floor_s:.2f}", *(f"{times[name]:.2f}" for name in CASES), read))
+    heads = ["files", f"{FLOOR}, CPU ms", *(f"{name} ÷ floor" for name in CASES), "unchanged files read"]
     print(table(heads, rows))
     return int(read_again > 0)
 
@@ -67,21 +69,22 @@ def fill(folder: Path, size: int) -> None:
 
 def measure(folder: Path, rounds: int) -> tuple[dict[str, float], float, int]:
     """Each case as a multiple of the floor, the floor in CPU seconds, and how many unchanged files the quiet turns read."""
+    (folder / ".mdmemory").mkdir()  # a save makes it; without it nothing is watched
     with asyncio.Runner() as runner:
         backend = HeadCount(folder)
-        opened = open_memory(backend)
-        memory = runner.run(opened.__aenter__())
+        opened, opened_watched = open_memory(backend, config=Config(watch=False)), open_memory(folder)
+        memory, watched = runner.run(opened.__aenter__()), runner.run(opened_watched.__aenter__())
         runner.run(asyncio.sleep(0.1))
 
-        def quiet() -> float:
+        def quiet(memory: Memory = memory) -> float:
             return cpu_of_call(lambda: runner.run(turn(memory)))
 
-        def changed() -> float:
+        def changed(memory: Memory = memory) -> float:
             path = folder / "topic-0" / "note-1.md"
             path.write_text(path.read_text() + "One more line.\n")
-            used = quiet()
+            used = quiet(memory)
             runner.run(asyncio.sleep(0.05))
-            quiet()  # reads the file once more: it was too fresh to be sure of
+            quiet(memory)  # reads the file once more: it was too fresh to be sure of
             return used
 
         def base() -> float:
@@ -90,12 +93,15 @@ def measure(folder: Path, rounds: int) -> tuple[dict[str, float], float, int]:
         def fresh() -> float:
             return cpu_of_call(lambda: runner.run(first(folder)))
 
-        quiet()
+        for known in (memory, watched, watched):
+            quiet(known)
         backend.heads = 0
-        often = interleave({FLOOR: base, QUIET: quiet}, rounds)
+        often = interleave({FLOOR: base, QUIET: quiet, WATCHED: lambda: quiet(watched)}, rounds)
         heads = backend.heads
-        seldom = interleave({FLOOR: base, ONE_CHANGE: changed, FIRST: fresh}, rounds // 5 + 2)
-        runner.run(opened.__aexit__(None, None, None))
+        changes = {ONE_CHANGE: changed, WATCHED_CHANGE: lambda: changed(watched)}
+        seldom = interleave({FLOOR: base, **changes, FIRST: fresh}, rounds // 5 + 2)
+        for each in (opened, opened_watched):
+            runner.run(each.__aexit__(None, None, None))
     return {**ratios(often, FLOOR), **ratios(seldom, FLOOR)}, median(often[FLOOR]), heads
 
 

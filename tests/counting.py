@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from mdmemory.backends.protocol import HEAD_BYTES, Backend, File, FileProblem, Op, Range, Scan
 
@@ -12,6 +13,7 @@ class CountingBackend:
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
+        self.watchable_root: Path | None = getattr(inner, "watchable_root", None)
         self.calls: list[str] = []
         self.heads = 0
 

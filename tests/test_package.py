@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-HEAVY = {"anthropic", "docker", "e2b", "httpx", "httpx2", "jinja2", "numpy", "openai", "pydantic"}
+HEAVY = {"anthropic", "docker", "e2b", "httpx", "httpx2", "jinja2", "numpy", "openai", "pydantic", "watchdog"}
 ALLOWED = set(
-    """mdmemory click jinja2 markupsafe numpy python-frontmatter pyyaml rank-bm25 snowballstemmer
+    """mdmemory click jinja2 markupsafe numpy python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
     pip setuptools""".split()  # the last two come with the environment
 )
 NEEDS_AN_EXTRA = {"mdmemory.testing.conformance": "pytest"}

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from mdmemory.backends import paths
 from mdmemory.backends.local_commit import Commit, has_leftovers, not_saved, prepare, sweep
@@ -53,6 +54,11 @@ class LocalBackend:
         self._turn = threading.Lock()  # in one process, waiting writers take turns without polling
         self._seen = False
         self._swept = False
+
+    @property
+    def watchable_root(self) -> Path:
+        """The folder, which the system can tell of."""
+        return Path(self._tree.root)
 
     async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:
         """Look at every file, as `Backend.scan`."""

@@ -115,7 +115,11 @@ Op = Put | Append | Delete | Move
 
 
 class Backend(Protocol):
-    """Where the bytes are. Opening one creates nothing; the first commit makes the folder."""
+    """Where the bytes are. Opening one creates nothing; the first commit makes the folder.
+
+    A backend whose bytes are a folder on this machine may say where, as `watchable_root: Path`: then the system tells what changes
+    there, and a look at a quiet folder needs no scan.
+    """
 
     async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:
         """Look at every file, and bring the heads of those whose version is not the known one.

@@ -14,6 +14,7 @@ from mdmemory.cli.eval_commands import evals
 from mdmemory.cli.file_commands import init, ls, search, show
 from mdmemory.cli.sync_commands import pull, push
 from mdmemory.cli.terminal import prepare
+from mdmemory.cli.watch_command import watch
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -28,5 +29,5 @@ def main(context: click.Context) -> None:
     prepare(context)
 
 
-for command in (init, ls, show, search, prompt, doctor, pull, push, chat, demo, evals):
+for command in (init, ls, show, search, prompt, doctor, pull, push, chat, demo, evals, watch):
     main.add_command(command)

@@ -79,7 +79,7 @@ class Catalog:
         """What a prompt says of the others; on disk they get no line, as it would be out of date once they are mended."""
         self.skipped: Mapping[str, str] = {}
         self.index_data: bytes | None = None
-        """MEMORY.md as last scanned; None when it is absent, larger than a head, or unread."""
+        """MEMORY.md as last looked at; None when it is absent, larger than a scan's head, or unread."""
         self.recall = LexicalIndex(tuple(languages))
         self.bounded: set[str] = set()
         """Files that expire or supersede another."""
@@ -124,11 +124,13 @@ class Catalog:
         return None if INDEX in self._versions or INDEX in self.skipped else FileProblem("absent", "it does not exist")
 
     def take(self, found: Mapping[str, File | FileProblem]) -> dict[str, Difference]:
-        """Take in memory files that were read; returns those that changed."""
+        """Take in memory files, or the index, that were read; returns the memory files that changed."""
         changed: dict[str, Difference] = {}
         for path, file in found.items():
             before = self.files.get(path)
-            if isinstance(file, File):
+            if path == INDEX:
+                self._take_index(file)
+            elif isinstance(file, File):
                 self._versions[path] = ""  # only a scan knows it
                 now = self.learn(path, file.data, file.size, file.mtime_ns)
                 if not is_same(before, now):
@@ -137,6 +139,17 @@ class Catalog:
                 self.forget(path)
                 changed[path] = (before, None)
         return changed
+
+    def _take_index(self, file: File | FileProblem) -> None:
+        if isinstance(file, File):
+            self._versions[INDEX], self.index_data = "", file.data
+        elif file.kind == "absent":
+            self.forget(INDEX)
+
+    @property
+    def needs_scan(self) -> bool:
+        """Whether something is there of which only a scan tells: a file with a second name elsewhere, or what could not be seen."""
+        return any(path in self._versions or reason.startswith(COULD_NOT_LOOK) for path, reason in self.skipped.items())
 
     def _vanished(self, scan: Scan) -> list[str]:
         gone = self._versions.keys() - scan.files.keys()

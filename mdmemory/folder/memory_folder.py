@@ -28,6 +28,7 @@ from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
+from mdmemory.folder.watch import Watcher
 from mdmemory.recall.filters import Filters
 from mdmemory.recall.ranking import Match, RankedPassage
 
@@ -69,7 +70,8 @@ class MemoryFolder:
         self.types: Mapping[str, str] = {**DEFAULT_TYPES, **self.config.extra_types}
         self.limits = index.Limits(self.config.index_max_lines, self.config.index_max_bytes)
         self._policy, self._confirm = policy, confirm
-        self._view = View(backend, self.limits, self.config.languages)
+        root = getattr(backend, "watchable_root", None) if self.config.watch and not self.is_read_only else None
+        self._view = View(backend, self.limits, self.config.languages, Watcher(root) if root else None)
         self._catalog = self._view.catalog
         self._search = Search(backend, self._catalog, self.config)
         self._lock = asyncio.Lock()
@@ -109,7 +111,7 @@ class MemoryFolder:
         return self._view.changes_since(mark)
 
     async def refresh(self) -> frozenset[str]:
-        """Look at the folder and read what changed since the last look.
+        """Look at the folder, or ask its watcher, and read what changed since the last look.
 
         Returns:
             The memory files that came, changed or went.
@@ -261,6 +263,7 @@ class MemoryFolder:
     async def close(self) -> None:
         """Close the backend, after a running apply."""
         async with self._lock:
+            await self._view.close()
             await self.backend.close()
 
 

@@ -15,10 +15,11 @@ from mdmemory.errors import Conflict, MdmemoryError
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Create, Replace
 from mdmemory.files.history import Intent, object_path
-from mdmemory.folder.catalog import INDEX, Catalog, Known, etag_in, is_memory_path, known_from
+from mdmemory.folder.catalog import INDEX, Catalog, Difference, Known, etag_in, is_memory_path, known_from
 from mdmemory.folder.commit import IndexChange, index_text, left_alone, updated_index
 from mdmemory.folder.news import LogReader, Outside
 from mdmemory.folder.recovery import heal, moves_in
+from mdmemory.folder.watch import Watcher
 from mdmemory.recall.tokens import ENGLISH
 
 logger = logging.getLogger("mdmemory")
@@ -31,24 +32,31 @@ class View:
     Args:
         limits: the index's.
         languages: whose endings search ignores.
+        watcher: tells of changes, where the system can.
     """
 
-    def __init__(self, backend: Backend, limits: index.Limits, languages: tuple[str, ...] = ENGLISH) -> None:
+    def __init__(
+        self, backend: Backend, limits: index.Limits, languages: tuple[str, ...] = ENGLISH, watcher: Watcher | None = None
+    ) -> None:
         self.catalog, self.outside = Catalog(languages), Outside()
         self._backend, self._limits = backend, limits
+        self._watcher, self._is_up_to_date = watcher, False
         self._log = LogReader()
         self._changes: dict[str, int] = {}
         self._told: tuple[Intent, ...] = ()
         """What the log told before the first scan."""
 
     async def refresh(self) -> frozenset[str]:
-        """Scan, and return the memory files that changed.
+        """Look at what the watcher names, or scan, and return the memory files that changed.
 
         Raises:
             Unavailable: could not look; what was known stays.
         """
         first = not self.catalog.scanned
-        changed = await self.catalog.refresh(self._backend)
+        changed = await self._named_by_watcher()
+        if changed is None:
+            changed = await self.catalog.refresh(self._backend)
+        self._is_up_to_date = True
         self.mark_changed(changed)
         if first:  # what changed while no process looked shows by what the log told before
             await self._take_in(self._told)
@@ -56,6 +64,25 @@ class View:
         else:
             self.outside.notice(changed)
         return frozenset(changed)
+
+    async def _named_by_watcher(self) -> dict[str, Difference] | None:
+        """Read what the watcher names, and return what changed of it; None when it takes a scan."""
+        if self._watcher is None:
+            return None
+        trusted, self._is_up_to_date = self._is_up_to_date, False  # what is named once must be taken in, or all is looked at
+        named = await asyncio.to_thread(self._watcher.changed)
+        if named is None or not trusted or self.catalog.needs_scan or named & self.catalog.skipped.keys():
+            return None
+        wanted = [path for path in sorted(named) if path == INDEX or is_memory_path(path)]
+        found = await self._backend.read(dict.fromkeys(wanted)) if wanted else {}
+        if any(isinstance(file, FileProblem) and file.kind != "absent" for file in found.values()):
+            return None
+        return self.catalog.take(found)
+
+    async def close(self) -> None:
+        """End the watcher."""
+        if self._watcher is not None:
+            await asyncio.to_thread(self._watcher.close)
 
     def mark_changed(self, paths: Iterable[str]) -> None:
         """Note that files changed now, for `changes_since`."""
