@@ -252,3 +252,13 @@ async def test_counted_calls(make: Callable[..., DockerBackend]) -> None:
     await folder.apply([Create("new.md", NOTE + b"x" * 64_000)], "person", "test")
     assert calls == ["scan", "scan", "commit"]
     await backend.close()
+
+
+async def test_closing_after_a_failed_call(make: Callable[..., DockerBackend], engine: Any) -> None:
+    """What is to become of the container happens at close also when the last call was killed."""
+    backend = make(on_close="remove")
+    await backend.scan()
+    done = await backend.shell.run(["sh", "-c", "kill -KILL $$"], b"", timeout_s=10, max_output_bytes=100)
+    assert done.code == 137
+    await backend.close()
+    assert not engine.containers.list(all=True, filters={"name": backend.shell.name})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import uuid
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from command import REPOSITORY, environment
 from e2b_server import E2BServer
+from engine import why_not
 from openai_server import Answer, OpenAIServer
 
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
@@ -73,11 +73,8 @@ def test_sandboxed_agent_in_e2b(server: E2BServer, tmp_path: Path) -> None:
 def test_sandboxed_agent_in_docker(tmp_path: Path) -> None:
     """AM3, AM6: the same on a volume behind a hardened container."""
     image, volume = "mdmemory-test:busybox", f"mdmemory-test-{uuid.uuid4().hex}"
-    if (
-        not shutil.which("docker")
-        or subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode
-    ):
-        pytest.skip('NO DOCKER ENGINE with the test images: eval "$(scripts/start-docker)"')
+    if reason := why_not():
+        pytest.skip(reason)
     try:
         printed = run("sandboxed_agent.py", f"docker://{image}?volume={volume}", cwd=tmp_path)
     finally:

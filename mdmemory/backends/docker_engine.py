@@ -57,7 +57,7 @@ class Engine:
 def _refusal(status: int | None, said: str) -> Unavailable:
     if status == 404 and "No such image" in said:
         return Unavailable(f"{said.rstrip('.')} on this Docker engine. Get it first: docker pull IMAGE")
-    if status == 404 or (status == 409 and "not running" in said):
+    if status == 404 or "is not running" in said:  # 409, or what containerd says when the container dies under an exec
         return LostConnection("the memory's container is not running any more. Try again.")
     if status == 409 and "paused" in said:
         return Unavailable("the memory's container is paused. Run docker unpause on it, then try again.")
