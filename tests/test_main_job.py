@@ -143,3 +143,13 @@ async def test_forgetting_leaves_a_tombstone(folder: Path) -> None:
     assert not (folder / "user/home.md").exists() and "home.md" not in (folder / "MEMORY.md").read_text()
     tombstones = (folder / ".mdmemory/tombstones").read_text()
     assert '"path":"user/home.md"' in tombstones and "Where the user lives" not in tombstones
+
+
+async def test_an_index_that_can_not_be_read_is_said(folder: Path) -> None:
+    """I6: with a MEMORY.md that is not text the prompt has the files' lines, and the status says what is left out."""
+    await remember(folder)
+    (folder / "MEMORY.md").write_bytes("# Überschrift\n".encode("latin-1"))
+    async with open_memory(folder) as memory, memory.session().turn("Hello") as turn:
+        assert "(user/home.md)" in await turn.system_prompt()
+    assert turn.status.degraded is not None and "not UTF-8" in turn.status.degraded
+    assert (folder / "MEMORY.md").read_bytes() == "# Überschrift\n".encode("latin-1")

@@ -113,6 +113,8 @@ class Turn:
         except MdmemoryError as error:
             self._degrade(str(error))
             return base
+        if self._session.folder.index_problem:
+            self._degrade(self._session.folder.index_problem)
         return f"{base}\n\n{memory}" if base else memory
 
     async def take_hint(self, wait_s: float | None = None) -> Hint | None:

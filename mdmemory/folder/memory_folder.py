@@ -23,7 +23,7 @@ from mdmemory.files import index
 from mdmemory.files.changes import Change, Rename
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
 from mdmemory.folder.catalog import INDEX, Known
-from mdmemory.folder.commit import Commit, Plan, listed_outside
+from mdmemory.folder.commit import Commit, Plan, index_text, listed_outside
 from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
@@ -75,6 +75,7 @@ class MemoryFolder:
         self._catalog = self._view.catalog
         self._search = Search(backend, self._catalog, self.config)
         self._lock = asyncio.Lock()
+        self.index_problem: str | None = None
 
     @property
     def is_read_only(self) -> bool:
@@ -166,19 +167,17 @@ class MemoryFolder:
         return index.render(text, {**self.listed, **self._catalog.unreadable}, self.limits)
 
     async def index_file(self) -> str | None:
-        """The text of MEMORY.md; None when there is none, or none that can be read as text."""
+        """The text of MEMORY.md; None when there is none, or none that can be read: `index_problem` then says why."""
+        self.index_problem = None
         data = self._catalog.index_data
-        if data is None:
-            found = (await self.read_many([INDEX]))[INDEX]
-            if isinstance(found, FileProblem):
-                if found.kind != "absent":
-                    logger.warning("%s is not used: %s", INDEX, found.reason)
-                return None
-            data = found.data
         try:
+            if data is None:
+                found = (await self.read_many([INDEX]))[INDEX]
+                return None if isinstance(found, FileProblem) and found.kind == "absent" else index_text(found)
             return decode(INDEX, data)
-        except InvalidMemoryFile as error:
-            logger.warning("the index is not used: %s", error)
+        except (BackendError, InvalidMemoryFile) as error:
+            self.index_problem = f"people's lines of the index are not shown: {error}"
+            logger.warning("%s", self.index_problem)
             return None
 
     async def apply(self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False) -> Applied:
