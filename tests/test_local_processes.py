@@ -38,13 +38,13 @@ def test_eight_processes_append(tmp_path: Path) -> None:
     async def append(process: int) -> None:
         backend = LocalBackend(tmp_path)
         for n in range(500):
-            entry = f"{process}-{n}"
-            await backend.commit(entry, [Append("log.md", f"{entry}\n".encode(), f"{entry}\n")])
+            entry = f"{process}-{n:03}"
+            await backend.commit(entry, [Append("log.md", f"{entry}\n".encode(), entry)])
 
     children = [start(partial(run, append, process)) for process in range(8)]
     assert [end(pid) for pid in children] == [0] * 8
     lines = (tmp_path / "log.md").read_text().splitlines()
-    assert len(lines) == 4000 and set(lines) == {f"{process}-{n}" for process in range(8) for n in range(500)}
+    assert len(lines) == 4000 and set(lines) == {f"{process}-{n:03}" for process in range(8) for n in range(500)}
 
 
 @BOTH

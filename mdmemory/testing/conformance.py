@@ -211,6 +211,12 @@ class BackendConformance:
             await backend.commit(f"again{distance}", [Append("log.md", b"e1\n", "e1")])
             assert (await self.data(backend, "log.md") or b"").count(b"e1") == expected
 
+    async def test_an_entry_id_is_one_line(self, backend: Backend) -> None:
+        """An entry id of several lines is refused, and nothing is applied."""
+        with pytest.raises(ValueError, match="one line"):
+            await backend.commit("c", [Put("a.md", b"x"), Append("log.md", b"one\ntwo\n", "one\ntwo")])
+        assert (await backend.scan()).files == {}
+
     async def test_delete(self, backend: Backend) -> None:
         """Deleting removes the file; one that is absent has been removed."""
         await self.plant(backend, "a.md", b"x")
