@@ -27,6 +27,13 @@ async def test_read_lists_a_folder(tools: Toolset) -> None:
     assert "Read . to list" in await refused(tools, "Read", file_path="none.md")
 
 
+async def test_a_folder_never_looked_at_is_not_called_empty(tools: Toolset, folder: Path) -> None:
+    """I6, D1: a list asked for before anything else looks first."""
+    folder.mkdir()
+    (folder / "role.md").write_text(ROLE)
+    assert "(role.md)" in await call(tools, "Read", file_path=".")
+
+
 async def test_the_answer_says_which_line_the_index_has(tools: Toolset, folder: Path) -> None:
     """A save never claims an index line that is not there: a person's words stand, and a full index has no room."""
     await call(tools, "Write", file_path="a.md", content=ROLE)

@@ -142,10 +142,7 @@ class Toolset:
 
     async def _run_read(self, arguments: Mapping[str, Any]) -> str:
         part = arguments.get("offset", 1), arguments.get("limit", DEFAULT_LINES)
-        place = arguments["file_path"].strip().removeprefix("./").rstrip("/")
-        if place == ".":
-            return listing("", self.folder.files, *part) or "The memory is empty."
-        if (found := listing(check(place), self.folder.files, *part)) is not None:
+        if not arguments["file_path"].strip().lower().endswith(".md") and (found := await self._list(arguments["file_path"], part)):
             return found
         path = _path(arguments)
         try:
@@ -155,6 +152,16 @@ class Toolset:
         text = decode(path, data).removeprefix(BOM)
         self.seen.read[path] = data
         return numbered(text, *part)
+
+    async def _list(self, place: str, part: tuple[int, int]) -> str | None:
+        """The memory files in a folder, or with `.` all; None when it is no folder of any."""
+        folder = place.strip().removeprefix("./").rstrip("/")
+        if folder != ".":
+            check(folder)
+        if not self.folder.scanned:  # else it would be called empty
+            await self.folder.refresh()
+        found = listing("" if folder == "." else folder, self.folder.files, *part)
+        return "The memory is empty." if folder == "." and found is None else found
 
     async def _run_write(self, arguments: Mapping[str, Any]) -> str:
         path, content = _path(arguments), arguments["content"]
