@@ -6,7 +6,6 @@ import ctypes
 import os
 import resource
 import signal
-import socket
 import stat
 import sys
 import time
@@ -17,40 +16,20 @@ from typing import Any
 
 import pytest
 from children import NOBODY, end, open_folder, start
+from odd_files import SECRET, make_root, plant_odd_files
 from test_conformance import WeakerLocalBackend
 
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.protocol import LOG, Append, Delete, File, FileProblem, Move, Op, Put, Range, etag_of
 from mdmemory.errors import Conflict, MdmemoryError, Unavailable, UnsafeFile
 
-SECRET = b"secret " * 1000
 BOTH = pytest.mark.parametrize("kind", [LocalBackend, WeakerLocalBackend])
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A memory folder with one file, and a secret beside it."""
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside/secret.md").write_bytes(SECRET)
-    folder = tmp_path / "memory"
-    folder.mkdir()
-    (folder / "good.md").write_bytes(b"good")
-    return folder
-
-
-def plant_odd_files(root: Path) -> dict[str, str]:
-    """Make one file of each odd kind, and return what the reason for skipping it says."""
-    (root / "link.md").symlink_to("../outside/secret.md")
-    (root / "folder").symlink_to("../outside")
-    (root / "inner.md").symlink_to("good.md")
-    os.mkfifo(root / "fifo.md")
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.bind(os.path.relpath(root / "sock.md"))
-    odd = {"link.md": "link", "folder": "link", "inner.md": "link", "fifo.md": "FIFO", "sock.md": "socket"}
-    if os.getuid() == 0:
-        os.mknod(root / "device.md", 0o600 | stat.S_IFCHR, os.makedev(1, 5))
-        odd["device.md"] = "device"
-    return odd
+    return make_root(tmp_path)
 
 
 @BOTH

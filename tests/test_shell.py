@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 import tracemalloc
 from collections.abc import Callable
@@ -11,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from local_shell import KINDS, CommandShell, LocalShell
+from odd_files import SECRET, make_root, plant_odd_files
 
 from mdmemory.backends.protocol import LOG, Append, Delete, File, FileProblem, Move, Op, Put, Range, etag_of
 from mdmemory.backends.shell import ShellBackend
 from mdmemory.errors import MdmemoryError, Unavailable, UnsafeFile
 from mdmemory.testing.conformance import BackendConformance
 
-SECRET = b"secret " * 1000
 Make = Callable[..., ShellBackend]
 
 
@@ -72,27 +71,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A memory folder with one file, and a secret beside it."""
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside/secret.md").write_bytes(SECRET)
-    folder = tmp_path / "memory"
-    folder.mkdir()
-    (folder / "good.md").write_bytes(b"good")
-    return folder
-
-
-def plant_odd_files(root: Path) -> dict[str, str]:
-    """Make one file of each odd kind, and return what the reason for skipping it says."""
-    (root / "link.md").symlink_to("../outside/secret.md")
-    (root / "folder").symlink_to("../outside")
-    (root / "dangling.md").symlink_to("nowhere")
-    os.mkfifo(root / "fifo.md")
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.bind(os.path.relpath(root / "sock.md"))
-    odd = {"link.md": "link", "folder": "link", "dangling.md": "link", "fifo.md": "FIFO", "sock.md": "socket"}
-    if os.getuid() == 0:
-        os.mknod(root / "device.md", 0o600 | stat.S_IFCHR, os.makedev(1, 5))
-        odd["device.md"] = "device"
-    return odd
+    return make_root(tmp_path)
 
 
 async def test_odd_files(make: Make, root: Path) -> None:
