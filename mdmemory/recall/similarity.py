@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 """Texts to vectors of one length."""
-Scorer = Callable[[str, Sequence[str]], Awaitable[Sequence[float]]]
-"""A query and texts to how well each answers it, 0 to 1."""
 BATCH = 64
 
 
