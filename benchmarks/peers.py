@@ -54,7 +54,7 @@ PEERS = (
     Peer(
         "mdmemory, a turn",
         ("mdmemory_folder.py", "turn"),
-        note="look, search, prompt and hint of at most 5 files, as for one reply",
+        note="all for one reply, with a hint of at most 5 files",
     ),
     Peer("rank-bm25", ("rank_bm25_files.py",), ("rank-bm25",), note="words at spaces; never looks at the folder again"),
     Peer("bm25s", ("bm25s_files.py",), ("bm25s", "PyStemmer"), note="never looks at the folder again"),
