@@ -11,7 +11,7 @@ from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath
 from mdmemory.files.changes import Change, Create, Delete, Rename, Replace, merge
 from mdmemory.files.index import inline_content
 from mdmemory.files.memory_file import check_typed, decode, parse
-from mdmemory.folder.catalog import INDEX, JOURNAL, is_markdown, is_memory_path
+from mdmemory.folder.known import INDEX, JOURNAL, is_markdown, is_memory_path
 
 
 @dataclass(frozen=True, slots=True)
