@@ -39,11 +39,19 @@ class Memory:
         self.tools = Toolset(folder, "agent:")
         self._sessions: dict[str, Session] = {}
 
-    def session(self, id: str | None = None) -> Session:
-        """The conversation with this id, begun now if it is new or was closed; without an id, a new one."""
+    def session(self, id: str | None = None, *, user: str | None = None, agent: str | None = None) -> Session:
+        """The conversation with this id, begun now if it is new or was closed; without an id, a new one.
+
+        Args:
+            user, agent: who takes part, as its journal then says.
+
+        Raises:
+            InvalidPath: its journal can't be named after the id.
+        """
         key = id or uuid.uuid4().hex[:12]
         if key not in self._sessions:
-            self._sessions[key] = Session(key, self.folder, self.model, self._let_go)
+            about = {name: value for name, value in (("user", user), ("agent", agent)) if value}
+            self._sessions[key] = Session(key, self.folder, self.model, self._let_go, about)
         return self._sessions[key]
 
     def _let_go(self, session: Session) -> None:

@@ -28,7 +28,7 @@ JOURNAL: Final = "journal/"
 MAX_ID_CHARS: Final = 200
 _ROLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _LINE: Final = re.compile(
-    r"\n(?:## ([A-Za-z][A-Za-z0-9_-]*) · (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z · (\S+)\r?(?=\n|\Z)|<!-- end (\S+) (json )?-->)"
+    r"\n(?:## ([A-Za-z][A-Za-z0-9_-]*) · (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z · ([!-~]+)\r?(?=\n|\Z)|<!-- end ([!-~]+) (json )?-->)"
 )
 """The first or the last line of an entry."""
 _CUT_HEAD: Final = re.compile(r"\n#[^\n]*\Z")
