@@ -155,7 +155,7 @@ async def test_the_settings_bound_the_window(tmp_path: Path) -> None:
 
 
 async def test_a_template_of_ones_own(tmp_path: Path) -> None:
-    """G5: a user's template shows the messages its way; an error names the placeholder that it lacks, or the one that is not there."""
+    """G5: a user's template shows the messages its way; an error names the placeholder that it lacks or makes up."""
     prompts = tmp_path / "prompts"
     prompts.mkdir()
     (prompts / "context.md.j2").write_text("{% for m in recalled + window %}{{ m.role }}: {{ m.text }}\n{% endfor %}")

@@ -172,7 +172,7 @@ async def test_what_comes_twice_is_written_once(tmp_path: Path) -> None:
 
 
 async def test_a_turn_that_comes_again_changes_nothing(tmp_path: Path) -> None:
-    """R2, V1: with an id of its own, a turn saved twice is there once; of another reply the status says that the first one stays."""
+    """R2, V1: with an id of its own, a turn saved twice is there once; of another reply the status says that it is not."""
     async with open_memory(tmp_path) as memory, memory.session("s").turn("Hello", id="s-1") as turn:
         turn.record(CALLING)
         await turn.finish("Hi")

@@ -35,7 +35,6 @@ async def journal(session: str | None, folder: str, last: int | None, as_json: b
             await _list(memory, as_json)
             return
         messages = (await memory.folder.journals.messages(session))[-(last or 0) :]
-        torn = memory.folder.journals.torn(session)
     if not messages:
         raise failure(f"There is no conversation {session!r} in {folder}. `{command_on('journal', folder)}` lists what is there.")
     if as_json:
@@ -45,8 +44,6 @@ async def journal(session: str | None, folder: str, last: int | None, as_json: b
         click.echo(click.style(f"{message.role} · {message.at:%Y-%m-%d %H:%M:%S}Z", bold=True))
         text = _spoken(message)
         click.echo((harmless(text) if sys.stdout.isatty() else text) + "\n")
-    for what in torn:
-        print_note(f"{what}; it is passed over")
 
 
 async def _list(memory: Memory, as_json: bool) -> None:
@@ -110,4 +107,4 @@ async def context(query: tuple[str, ...], folder: str, as_json: bool, **wanted: 
         click.echo(harmless(text) if sys.stdout.isatty() else text)
         print_note(f"about {found.tokens:,} tokens")
     else:
-        click.echo("No messages yet.")
+        click.echo(f"No message fits into {wanted['tokens']} tokens." if wanted["tokens"] else "No messages yet.")

@@ -192,10 +192,6 @@ class Journals:
         chosen = [chosen] if isinstance(chosen, str) else chosen
         return [session for session in self.sessions if chosen is None or session in chosen]
 
-    def torn(self, session: str) -> list[str]:
-        """What is known of entries that were cut off, in the files of a session that were read."""
-        return [what for path in self._files_of(session) if path in self._parsed for what in self._parsed[path].torn]
-
     def _files_of(self, session: str) -> list[str]:
         """The files of a session, oldest first: it has several when two processes began it in two months."""
         name = file_of(session, datetime.min).rpartition("/")[2]
