@@ -13,6 +13,7 @@ from mdmemory.backends.protocol import (
     MAX_FILE_BYTES,
     NO_VERSION,
     Backend,
+    Entry,
     File,
     FileProblem,
     Range,
@@ -20,6 +21,7 @@ from mdmemory.backends.protocol import (
     Version,
     etag_of,
 )
+from mdmemory.files.journal import JOURNAL, session_of
 from mdmemory.folder.headers import Headers
 from mdmemory.folder.known import (
     INDEX,
@@ -55,6 +57,8 @@ class Catalog:
         self.skipped: Mapping[str, str] = {}
         self.index_data: bytes | None = None
         """MEMORY.md as last looked at; None when it is absent, larger than a scan's head, or unread."""
+        self.journals: dict[str, Entry] = {}
+        """Each conversation's file, as last looked at."""
         self.generation = 0
         """Grows with every file that is learnt or forgotten."""
         self.scanned = False
@@ -132,6 +136,10 @@ class Catalog:
             else:
                 gone.append(path)
         self._versions = seen
+        for prefix in (prefix for prefix in seen.listings if prefix.startswith(JOURNAL)):
+            for path in (prefix + name for name in seen.listings[prefix].files):
+                if session_of(path) is not None and path in scan.files:
+                    self.journals[path] = scan.files[path]
         return sorted(gone)
 
     def _learn_all(self, heads: Iterable[tuple[str, bytes]], scan: Scan, texts: Mapping[str, bytes]) -> None:
@@ -192,6 +200,10 @@ class Catalog:
                 self.forget(path)
                 changed[path] = (before, None)
         return changed
+
+    def told(self, paths: Iterable[str]) -> None:
+        """Note that these files have changed, which of a journal is all that is known until it is read."""
+        self.journals.update((path, Entry(0, time.time_ns(), NO_VERSION)) for path in paths if session_of(path) is not None)
 
     def _take_index(self, file: File | FileProblem) -> None:
         if isinstance(file, File):
@@ -259,6 +271,7 @@ class Catalog:
             self.index_data = None
         self.generation += 1
         self.headers.drop(path)
+        self.journals.pop(path, None)
         self._versions.drop(path)
         try:
             with self._cache.changing():

@@ -11,12 +11,12 @@ from typing import Any
 from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.index import Listed
+from mdmemory.files.journal import JOURNAL
 from mdmemory.files.memory_file import Header, parse
 from mdmemory.recall.collection import Document
 from mdmemory.recall.dates import in_words, stated_date
 
 INDEX = "MEMORY.md"
-JOURNAL = "journal/"
 MAX_RECALL_BYTES = 262_144
 _DATES = ("date", "created")
 _HEADER = tuple(field.name for field in fields(Header))

@@ -23,6 +23,7 @@ from mdmemory.files import index
 from mdmemory.files.changes import Change, Rename
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
 from mdmemory.folder.commit import Commit, Plan, index_text, listed_outside, overtaken, with_index
+from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
 from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
@@ -82,6 +83,7 @@ class MemoryFolder:
         self._view = View(backend, self.limits, self.config.languages, Watcher(root) if root else None, cache)
         self._catalog = self._view.catalog
         self._search = Search(backend, self._catalog, self.config)
+        self.journals = Journals(backend, self._catalog, self.config.languages)
         self._lock = asyncio.Lock()
         self.index_problem: str | None = None
 
