@@ -13,21 +13,21 @@ from timing import Used, used_by
 from mdmemory import Config, open_memory
 
 
-def opening(folder: Path, *, floor_first: bool) -> tuple[Used, Used]:
+def opening(folder: Path, config: Config, *, floor_first: bool) -> tuple[Used, Used]:
     """Opening and looking at the folder, beside listing it: to be called in a process of its own."""
     with tempfile.TemporaryDirectory() as small:  # a folder of two files has everything imported
         corpus.fill(Path(small), 2)
-        asyncio.run(open_and_look(Path(small)))
+        asyncio.run(open_and_look(Path(small), config))
     if floor_first:
         floor = used_by(lambda: look(folder))
-        return used_by(lambda: asyncio.run(open_and_look(folder))), floor
-    ours = used_by(lambda: asyncio.run(open_and_look(folder)))
+        return used_by(lambda: asyncio.run(open_and_look(folder, config))), floor
+    ours = used_by(lambda: asyncio.run(open_and_look(folder, config)))
     return ours, used_by(lambda: look(folder))
 
 
-async def open_and_look(folder: Path) -> None:
+async def open_and_look(folder: Path, config: Config) -> None:
     """Be ready to search."""
-    async with open_memory(folder, config=Config(watch=False)) as memory:
+    async with open_memory(folder, config=config) as memory:
         await memory.folder.refresh()
 
 

@@ -9,7 +9,6 @@ an FTS5 table of the same terms; reading and tokenising the files. Nothing is wa
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sys
 import tempfile
@@ -30,7 +29,6 @@ from mdmemory.backends.protocol import etag_of
 from mdmemory.recall.tokens import tokens
 
 SMALL, MEDIUM, LARGE = 1_000, 10_000, 100_000
-UNWATCHED = Config(watch=False)
 Case = Callable[[int], Used]
 
 
@@ -39,24 +37,24 @@ def main(rounds: int, *, large: bool) -> int:
     if not large:
         print(f"!! WITHOUT {LARGE:,} FILES, which take some minutes more: python benchmarks/recall.py --large\n", flush=True)
     with tempfile.TemporaryDirectory() as place:
-        os.environ["XDG_CACHE_HOME"] = str(Path(place) / "cache")  # whatever is cached, this benchmark made it
+        config = Config(watch=False, cache=Path(place) / "cache")
         folders = {size: Path(place) / f"{size}-files" for size in (SMALL, MEDIUM, LARGE)[: 3 if large else 2]}
         for size, folder in folders.items():
             corpus.fill(folder, size)
         figures = [
-            compare("full rebuild ÷ read and tokenise, 10,000 files", rebuild(folders[MEDIUM], Path(place) / "cache", 3), 1.5),
-            compare("open in a new process ÷ scandir + stat, 10,000 files", reopen(folders[MEDIUM], 5), 1.5),
-            compare("open in a new process ÷ scandir + stat, 1,000 files", reopen(folders[SMALL], 5), 2),
+            compare("full rebuild ÷ read and tokenise, 10,000 files", rebuild(folders[MEDIUM], config, 3), 1.5),
+            compare("open in a new process ÷ scandir + stat, 10,000 files", reopen(folders[MEDIUM], config, 5), 1.5),
+            compare("open in a new process ÷ scandir + stat, 1,000 files", reopen(folders[SMALL], config, 5), 2),
         ]
         with asyncio.Runner() as runner:
-            figures += while_open(runner, folders, rounds)
+            figures += while_open(runner, folders, config, rounds)
     return judge(figures, ("CPU", "CPU ms; ratio of wall time"))
 
 
-def while_open(runner: asyncio.Runner, folders: dict[int, Path], rounds: int) -> Iterator[Figure]:
+def while_open(runner: asyncio.Runner, folders: dict[int, Path], config: Config, rounds: int) -> Iterator[Figure]:
     """The rows of a process that has its folders open."""
     stack = AsyncExitStack()
-    memories = {size: runner.run(entered(stack, folder)) for size, folder in folders.items()}
+    memories = {size: runner.run(entered(stack, folder, config)) for size, folder in folders.items()}
     refresh = call_of(runner, memories[MEDIUM].folder.refresh)
     warm = pairs(refresh, lambda _: used_by(lambda: look(folders[MEDIUM])), rounds)
     yield compare("refresh, nothing changed ÷ scandir + stat, 10,000 files", warm, 1.15)
@@ -71,9 +69,9 @@ def while_open(runner: asyncio.Runner, folders: dict[int, Path], rounds: int) ->
     runner.run(stack.aclose())
 
 
-async def entered(stack: AsyncExitStack, folder: Path) -> Memory:
+async def entered(stack: AsyncExitStack, folder: Path, config: Config) -> Memory:
     """The folder, open and looked at twice: what was too fresh the first time is settled."""
-    memory = await stack.enter_async_context(open_memory(folder, config=UNWATCHED))
+    memory = await stack.enter_async_context(open_memory(folder, config=config))
     for _ in range(2):
         await memory.folder.refresh()
     return memory
@@ -96,12 +94,12 @@ def saving(runner: asyncio.Runner, memory: Memory) -> Case:
     return call_of(runner, save)
 
 
-def rebuild(folder: Path, cache: Path, rounds: int) -> Sequence[tuple[Used, Used]]:
+def rebuild(folder: Path, config: Config, rounds: int) -> Sequence[tuple[Used, Used]]:
     """Opening a folder of which nothing is cached, beside reading and tokenising its files."""
 
     def without_cache(_: int) -> Used:
-        shutil.rmtree(cache, ignore_errors=True)
-        return used_by(lambda: asyncio.run(open_and_look(folder)))
+        shutil.rmtree(str(config.cache), ignore_errors=True)
+        return used_by(lambda: asyncio.run(open_and_look(folder, config)))
 
     def bare(_: int) -> Used:
         return used_by(lambda: [tokens(path.read_bytes().decode()) for path in folder.rglob("*.md")])
@@ -109,12 +107,12 @@ def rebuild(folder: Path, cache: Path, rounds: int) -> Sequence[tuple[Used, Used
     return pairs(without_cache, bare, rounds)
 
 
-def reopen(folder: Path, rounds: int) -> Sequence[tuple[Used, Used]]:
+def reopen(folder: Path, config: Config, rounds: int) -> Sequence[tuple[Used, Used]]:
     """What processes that are new each time report; the first one sees to it that there is a cache."""
     found = []
     for number in range(rounds + 1):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            found.append(process.submit(opening, folder, floor_first=bool(number % 2)).result())
+            found.append(process.submit(opening, folder, config, floor_first=bool(number % 2)).result())
     return found[1:]
 
 

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Unpack
 from urllib.parse import unquote, urlsplit
 
+from mdmemory.agent.context import Context, Order, Wanted, make_context
 from mdmemory.agent.session import Session
 from mdmemory.agent.tools import Toolset
 from mdmemory.backends.protocol import Backend
 from mdmemory.config import Config
 from mdmemory.errors import ConfigError
+from mdmemory.folder.journals import JournalFilters
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.permissions import Confirm, Policy, allow_all
 from mdmemory.models import Model, model_from_string
+from mdmemory.recall.cache import Cache, open_cache
 from mdmemory.recall.filters import Filters
 from mdmemory.recall.ranking import Match
 
@@ -39,11 +42,19 @@ class Memory:
         self.tools = Toolset(folder, "agent:")
         self._sessions: dict[str, Session] = {}
 
-    def session(self, id: str | None = None) -> Session:
-        """The conversation with this id, begun now if it is new or was closed; without an id, a new one."""
+    def session(self, id: str | None = None, *, user: str | None = None, agent: str | None = None) -> Session:
+        """The conversation with this id, begun now if it is new or was closed; without an id, a new one.
+
+        Args:
+            user, agent: who takes part, as its journal then says.
+
+        Raises:
+            InvalidPath: its journal can't be named after the id.
+        """
         key = id or uuid.uuid4().hex[:12]
         if key not in self._sessions:
-            self._sessions[key] = Session(key, self.folder, self.model, self._let_go)
+            about = {name: value for name, value in (("user", user), ("agent", agent)) if value}
+            self._sessions[key] = Session(key, self.folder, self.model, self._let_go, about)
         return self._sessions[key]
 
     def _let_go(self, session: Session) -> None:
@@ -62,6 +73,35 @@ class Memory:
         """
         await self.folder.refresh()
         return await self.folder.search(query, limit=limit, **filters)
+
+    async def context(
+        self,
+        query: str | None = None,
+        *,
+        session: str | None = None,
+        k: int | None = None,
+        top_k: int = 5,
+        max_tokens: int | None = None,
+        order: Order = "time",
+        **filters: Unpack[JournalFilters],
+    ) -> Context:
+        """The last messages of conversations, and older ones that share words with the query: `str(context)` is for the model.
+
+        Args:
+            query: what to look for among older messages; None leaves them out.
+            session: the conversation whose last messages are the window; None takes all that `filters` allow.
+            k: messages in the window (default `config.window_messages`).
+            top_k: older messages at most.
+            max_tokens: what all of it may take, estimated (default `config.window_tokens`).
+            order: of the older messages: `time`, `score`, or a model that chooses and orders them.
+            filters: `sessions`, `after`, `before`; see `mdmemory.folder.journals.JournalFilters`.
+
+        Raises:
+            InvalidArguments: a filter that there is not.
+            Unavailable, UnsafeFile: the folder can't be looked at, or a conversation can't be read.
+        """
+        await self.folder.refresh()
+        return await make_context(self.folder, Wanted(query, session, k, top_k, max_tokens, order), filters)
 
     async def close(self) -> None:
         """End every session and close the backend."""
@@ -92,7 +132,8 @@ async def open_memory(
     """
     backend = _backend(location)
     chosen = model_from_string(model) if isinstance(model, str) else model
-    memory = Memory(MemoryFolder(backend, config, policy, confirm), chosen)
+    config = config or Config()
+    memory = Memory(MemoryFolder(backend, config, policy, confirm, _cache(backend, config)), chosen)
     try:
         await memory.folder.recover()
         yield memory
@@ -100,6 +141,13 @@ async def open_memory(
         await memory.close()
         if isinstance(model, str) and (close := getattr(chosen, "close", None)):
             await close()
+
+
+def _cache(backend: Backend, config: Config) -> Cache | None:
+    location = getattr(backend, "location", None)
+    if config.cache is False or not isinstance(location, str):
+        return None
+    return open_cache(location, config.languages, None if config.cache is True else Path(config.cache).expanduser())
 
 
 def _backend(location: str | os.PathLike[str] | Backend) -> Backend:
