@@ -87,6 +87,7 @@ def say(line: str, page: IO[str] | None) -> None:
 
 def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """How much of its limit each figure takes, and below it what each peer costs."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     limits = [row for row in rows if row["kind"] == "limits" and row["limit"] and row["value"]]
@@ -104,7 +105,8 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
         axes = next(places)
         bars(axes, costs, ["tab:blue" if name.startswith("mdmemory") else "tab:gray" for name in costs])
         axes.set_xlabel("CPU ms for a query or reply, log scale")
-    figure.savefig(path, metadata={"Date": None})
+    with rc_context({"svg.fonttype": "none"}):  # texts stay texts
+        figure.savefig(path)
 
 
 def bars(axes: Any, figures: dict[str, float], colours: Sequence[str]) -> None:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from child import serve
 
-from mdmemory import open_memory
+from mdmemory import Config, open_memory
 
 
 class Memory:
-    """An open memory, which looks at its folder before each answer."""
+    """An open memory, which looks at its folder before each answer; without a journal, as the others keep none."""
 
     async def build(self, folder: Path) -> None:
         """Open the folder and look at it."""
         (folder / ".mdmemory").mkdir()  # the first save makes it; without it nothing is watched
-        self.memory = await AsyncExitStack().enter_async_context(open_memory(folder))
+        self.memory = await AsyncExitStack().enter_async_context(open_memory(folder, config=Config(journal=False)))
         await self.memory.folder.refresh()
 
     async def ask(self, query: str) -> list[str]:
