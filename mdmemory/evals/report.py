@@ -61,7 +61,7 @@ def draw(measured: Mapping[str, Any], path: Path) -> None:
         axes.set_xticks(range(len(groups)), [f"{name} ({group['questions']})" for name, group in groups.items()])
         axes.set_ylim(0, 110)
         axes.set_ylabel(f"evidence found, %, by {level}")
-        axes.legend(loc="lower right")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=len(DEPTHS))
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": PLOT}):  # texts stay texts, and the same figures the same bytes
         figure.savefig(path, metadata={"Date": None})
 
