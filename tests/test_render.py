@@ -66,9 +66,11 @@ VARIABLES: dict[str, dict[str, Any]] = {
         ],
         "limit": 5,
     },
+    "tool_add": {"types": DEFAULT_TYPES},
     "tool_delete": {},
     "tool_edit": {},
     "tool_read": {"default_limit": 2000},
+    "tool_search": {},
     "tool_write": {"types": DEFAULT_TYPES},
 }
 
