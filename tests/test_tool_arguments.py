@@ -95,5 +95,7 @@ async def test_schemas_for_both_apis(tools: Toolset) -> None:
         ["file_path", "content"],
         ["file_path", "old_string", "new_string"],
         ["file_path"],
+        ["keywords"],
+        ["thinking", "content"],
     ]
-    assert [tool.name for tool in tools.tools if tool.read_only] == ["Read"]
+    assert [tool.name for tool in tools.tools if tool.read_only] == ["Read", "Search"]
