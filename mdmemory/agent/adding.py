@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
 from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import etag_of
@@ -50,11 +51,16 @@ def slug(name: str) -> str:
     return "-".join(spaced.split())[:MAX_SLUG_CHARS].strip("-") or "note"
 
 
-def free_path(folder: MemoryFolder, stem: str, data: bytes) -> str:
-    """`stem.md`, or with the first number for which no file looks like it; that of a file with these bytes is free too."""
-    taken = {collision_key(path): known.etag for path, known in folder.files.items()}
-    paths = (f"{stem}{f'-{number}' if number > 1 else ''}.md" for number in range(1, len(taken) + 2))
-    return next(path for path in paths if taken.get(collision_key(path), etag_of(data)) == etag_of(data))
+def free_path(folder: MemoryFolder, stem: str, data: bytes, taken: Iterable[str] = ()) -> str:
+    """`stem.md`, or with the first number for which no file looks like it; that of a file with these bytes is free too.
+
+    Args:
+        taken: further paths that are not free.
+    """
+    there = {collision_key(path): known.etag for path, known in folder.files.items()}
+    there |= dict.fromkeys(map(collision_key, taken))
+    paths = (f"{stem}{f'-{number}' if number > 1 else ''}.md" for number in range(1, len(there) + 2))
+    return next(path for path in paths if there.get(collision_key(path), etag_of(data)) == etag_of(data))
 
 
 def shortened(text: str, limit: int) -> str:
