@@ -12,6 +12,7 @@ from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import COULD_NOT_LOOK, MAX_FILE_BYTES, Backend, File, FileProblem, Range, Scan, Version, etag_of
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.index import Listed
+from mdmemory.files.journal import JOURNAL
 from mdmemory.files.memory_file import Header, parse
 from mdmemory.recall.collection import Document
 from mdmemory.recall.dates import in_words, stated_date
@@ -19,7 +20,6 @@ from mdmemory.recall.ranking import LexicalIndex
 from mdmemory.recall.tokens import ENGLISH
 
 INDEX = "MEMORY.md"
-JOURNAL = "journal/"
 MAX_RECALL_BYTES = 262_144
 
 

@@ -10,8 +10,9 @@ from mdmemory.backends.protocol import MAX_FILE_BYTES, etag_of
 from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath
 from mdmemory.files.changes import Change, Create, Delete, Rename, Replace, merge
 from mdmemory.files.index import inline_content
+from mdmemory.files.journal import JOURNAL
 from mdmemory.files.memory_file import check_typed, decode, parse
-from mdmemory.folder.catalog import INDEX, JOURNAL, is_markdown, is_memory_path
+from mdmemory.folder.catalog import INDEX, is_markdown, is_memory_path
 
 
 @dataclass(frozen=True, slots=True)
