@@ -117,7 +117,9 @@ def test_a_tombstone_does_not_tell_the_name() -> None:
 
 def test_tombstones_are_read_back() -> None:
     """D3: what was said before a deletion is covered by it, by path or by name; what is said later is not; torn lines are nothing."""
-    lines = history.tombstone("a.md", "Home", AT, ["s#1"]) + b'{"path":"b.md","name\n' + history.tombstone("c.md", "Tea", AT, ["s#2"])
+    lines = (
+        history.tombstone("a.md", "Home", AT, ["s#1"]) + b'{"path":"b.md","name\n' + history.tombstone("c.md", "Tea", AT, ["s#2"])
+    )
     forgotten, said = history.read_tombstones(lines), AT.replace(microsecond=0)
     assert forgotten.sources == {"s#1", "s#2"}
     assert forgotten.covers("a.md", "x", said) and forgotten.covers("x.md", "HOME", said)

@@ -134,7 +134,9 @@ async def test_what_was_added_is_found_at_once(tools: Toolset, memory: Memory, f
     await call(tools, "Add", thinking="", content="The user's cat is called Miso.")
     assert paths_in(await call(tools, "Search", keywords=["Miso"])) == ["project/the-user-s-cat-is-called-miso.md"]
     async with open_memory(folder) as other:
-        await call(Toolset(other.folder, "agent:b"), "Write", file_path="dog.md", content=ROLE.replace("A surveyor", "Owns a poodle"))
+        await call(
+            Toolset(other.folder, "agent:b"), "Write", file_path="dog.md", content=ROLE.replace("A surveyor", "Owns a poodle")
+        )
     assert paths_in(await call(tools, "Search", keywords=["poodle"])) == ["dog.md"]
     assert [match.path for match in await memory.search("poodle")] == ["dog.md"]
 

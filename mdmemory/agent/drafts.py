@@ -1,4 +1,4 @@
-"""From proposals to changes: each checked against what is there, what was forgotten, and what is secret. Floor 4, nothing is written.
+"""From proposals to changes: each checked against what is there, what was forgotten, and what is secret. Floor 4, writes nothing.
 
 Every outcome has a status. What can't be done as proposed is done so that nothing is lost: an `add` to a file that is there is
 appended to it, an `update` of what was never seen is a new file.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from mdmemory.agent.adding import free_path, shortened, slug
 from mdmemory.agent.proposals import Proposal
@@ -52,6 +52,7 @@ class Ground:
         messages: those that the model saw, the first as number 1.
         files: the memory files it saw, as they are now.
         cut: those of them that it saw in part.
+        sources: the entries that memory files named as their source before.
         sources: every entry that a memory file names as its source.
     """
 
@@ -60,6 +61,7 @@ class Ground:
     messages: Sequence[Message]
     files: Mapping[str, bytes]
     cut: frozenset[str]
+    sources: frozenset[str]
     forgotten: Forgotten
 
     def entry(self, message: Message) -> str:
@@ -101,8 +103,7 @@ class Drafts:
         if all(message.role == "assistant" for message in messages):
             return Outcome("dropped", path, "no message of the user or of a tool says it")
         entries = list(dict.fromkeys(map(self.ground.entry, messages)))
-        known = {entry for file in self.ground.folder.files.values() if file.header for entry in file.header.source}
-        if known.issuperset(entries):
+        if self.ground.sources.issuperset(entries):
             return Outcome("existing", path, "it was drawn from these messages before")
         proposal, kinds = self._without_secrets(proposal)
         if kinds and self.ground.folder.config.secrets == "refuse":
@@ -112,11 +113,10 @@ class Drafts:
         return self._drafted(proposal, path, entries, max(message.at for message in messages).date().isoformat())
 
     def _without_secrets(self, proposal: Proposal) -> tuple[Proposal, list[str]]:
-        if self.ground.folder.config.secrets == "keep":
-            return proposal, []
-        fields = {key: redact(getattr(proposal, key)) for key in ("path", "name", "description", "body", "reason")}
+        keys = ("path", "name", "description", "body", "reason")
+        fields = {key: without_secrets(self.ground.folder, getattr(proposal, key)) for key in keys}
         kinds = sorted({kind for _, found in fields.values() for kind in found})
-        clean = {key: "" if key == "path" else text for key, (text, found) in fields.items() if found}
+        clean: dict[str, Any] = {key: "" if key == "path" else text for key, (text, found) in fields.items() if found}
         return replace(proposal, **clean), kinds
 
     def _drafted(self, proposal: Proposal, path: str, entries: Sequence[str], day: str) -> Outcome:
@@ -139,7 +139,7 @@ class Drafts:
         header = parse(old, data).header
         if header.fields and not header.valid_until:
             self._written[old] = set_field(old, data, "valid_until", day)
-        kind = proposal.type or (header.type if header.type in self.ground.folder.types else "")
+        kind = proposal.type or (header.type or "" if header.type in self.ground.folder.types else "")
         path = self._new(replace(proposal, type=kind), entries, supersedes=old, day=day)
         return Outcome("superseded", path, proposal.reason)
 
@@ -157,6 +157,11 @@ class Drafts:
         path = free_path(self.ground.folder, stem, data, taken=self._written)
         self._written[path] = data
         return path
+
+
+def without_secrets(folder: MemoryFolder, text: str) -> tuple[str, list[str]]:
+    """The text without secrets, unless the settings keep them, and the kinds that were found."""
+    return (text, []) if folder.config.secrets == "keep" else redact(text)
 
 
 def _updated(path: str, data: bytes, proposal: Proposal, entries: Sequence[str], *, whole: bool) -> bytes:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mdmemory.agent.drafts import Drafts, Ground, Outcome
+from mdmemory.agent.drafts import Drafts, Ground, Outcome, without_secrets
 from mdmemory.agent.proposals import Proposal, read_proposals, schema
+from mdmemory.agent.selector import resolve_name
 from mdmemory.backends.protocol import File, FileProblem, problem_error
 from mdmemory.errors import InvalidMemoryFile, InvalidPath, PermissionDenied
 from mdmemory.files.history import TOMBSTONES, Forgotten, read_tombstones
@@ -81,21 +82,31 @@ async def extract(
     """
     await folder.refresh()
     forgotten = await _forgotten(folder)
-    new = [message for message in pending(messages) if f"{session}#{message.id}" not in forgotten.sources]
-    batch = _batch(new)
-    if not batch:
+    new = pending(messages)
+    if not new:
         return None
+    usable = [message for message in new if f"{session}#{message.id}" not in forgotten.sources]
+    batch = _batch(usable)
+    last = new[-1] if batch == usable else batch[-1]
+    if not batch:
+        return Extraction((), (), _mark("", new[0], last))
     ground = await _ground(folder, session, batch, forgotten)
-    said = {message.id for message in batch}
-    before = [message for message in _sayings(messages, 0) if message.id not in said][-MESSAGES_BEFORE:]
-    prompt = _prompt(ground, before if before and before[-1].at <= batch[0].at else [])
+    earlier = [message for message in _sayings(messages, 0) if f"{session}#{message.id}" not in forgotten.sources]
+    place = earlier.index(batch[0])
+    prompt = _prompt(ground, earlier[max(0, place - MESSAGES_BEFORE) : place])
     reply = await model([{"role": "user", "content": prompt}], schema=schema(folder.types))
     proposals, summary = read_proposals(reply, folder.types)
+    named = {resolve_name(name, folder.files) for proposal in proposals for name in (proposal.path, proposal.replaces)}
+    unseen = await _read(folder, [path for path in named if path is not None and path not in ground.files])
+    ground = replace(ground, files={**ground.files, **unseen}, cut=ground.cut | unseen.keys())
     outcomes, files = await _apply(ground, proposals, dry_run=dry_run)
     for outcome in outcomes:
-        logger.info("extracted from %s: %s %s", session, outcome.status, outcome.path)
-    mark = new_message({"role": MARK, "content": summary.strip(), "from": batch[0].id, "through": batch[-1].id})
-    return Extraction(tuple(outcomes), tuple(files), mark)
+        logger.info("extracted from %s: %s %s", session, outcome.status, "" if outcome.status == "dropped" else outcome.path)
+    return Extraction(tuple(outcomes), tuple(files), _mark(without_secrets(folder, summary)[0], batch[0], last))
+
+
+def _mark(summary: str, first: Message, last: Message) -> Message:
+    return new_message({"role": MARK, "content": summary.strip(), "from": first.id, "through": last.id})
 
 
 def _taken(messages: Sequence[Message]) -> int:
@@ -155,7 +166,8 @@ async def _ground(folder: MemoryFolder, session: str, batch: Sequence[Message], 
     nearest = sorted(scores, key=lambda path: -scores[path])[:MAX_FILES]
     files = await _read(folder, nearest)
     cut = frozenset(path for path, data in files.items() if len(data.decode("utf-8", "replace")) > MAX_FILE_CHARS)
-    return Ground(folder, session, batch, files, cut, forgotten)
+    sources = frozenset(entry for known in folder.files.values() if known.header for entry in known.header.source)
+    return Ground(folder, session, batch, files, cut, sources, forgotten)
 
 
 async def _read(folder: MemoryFolder, paths: Sequence[str]) -> dict[str, bytes]:
@@ -196,8 +208,8 @@ async def _apply(ground: Ground, proposals: Sequence[Proposal], *, dry_run: bool
         drafts.add(proposal)
     if not drafts.changes:
         return drafts.outcomes, []
-    reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in drafts.outcomes if outcome.status not in ("existing", "dropped")))
-    author = f"agent:{ground.session}/extractor"  # what holds for agents, policies included, holds for what they are not asked about
+    reasons = "; ".join(outcome.reason for outcome in drafts.outcomes if outcome.status not in ("existing", "dropped"))
+    author = f"agent:{ground.session}/extractor"  # what holds for agents, policies included, holds here too
     try:
         applied = await ground.folder.apply(drafts.changes, author, f"extracted: {reasons}"[:500], dry_run=dry_run)
     except (InvalidMemoryFile, InvalidPath, PermissionDenied) as error:
@@ -207,14 +219,7 @@ async def _apply(ground: Ground, proposals: Sequence[Proposal], *, dry_run: bool
         return drafts.outcomes, list(applied.files)
     outcomes, files = [], []
     for proposal in proposals:
-        ground = Ground(
-            ground.folder,
-            ground.session,
-            ground.messages,
-            await _read(ground.folder, list(ground.files)),
-            ground.cut,
-            ground.forgotten,
-        )
+        ground = replace(ground, files=await _read(ground.folder, list(ground.files)))
         some, changed = await _apply(ground, [proposal], dry_run=dry_run)
         outcomes += some
         files += changed

@@ -7,9 +7,9 @@ long random words, and words that follow "the password is".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmemory.errors import ConfigError
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 # An address on the Internet and the hash of a commit are things to remember.
 _LEFT_OUT = frozenset(("IPPublicDetector", "HexHighEntropyString", "Base64HighEntropyString"))
 _ENTROPY = "Base64HighEntropyString"
-_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY( BLOCK)?-----|\Z)", re.DOTALL)
+_RANDOM_KIND = "High Entropy String"
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL
+)
 _TOLD = re.compile(
     r"\b(?:pass(?:word|wd|phrase|code)|pin|secret|api[ _-]?key|access[ _-]?key|token)\b[\"'`*]*\s*(?:is|was|to|=|:)\s*[\"'`*]*"
     r"(?P<secret>(?=\S*[\d!@#$%^&*])[^\s\"'`]{4,}[^\s\"'`.,;:!?)])",
@@ -49,7 +52,7 @@ def find_secrets(text: str) -> list[Secret]:
         ConfigError: the scanner is not installed.
     """
     found: list[Secret] = []
-    for secret in sorted(set(_candidates(text)), key=lambda secret: (secret.start, -secret.end)):
+    for secret in sorted(set(_candidates(text)), key=lambda secret: (secret.start, -secret.end, secret.kind == _RANDOM_KIND)):
         if not found or secret.start >= found[-1].end:
             found.append(secret)
         elif secret.end > found[-1].end:
@@ -77,7 +80,7 @@ def _candidates(text: str) -> Iterator[Secret]:
     plugins, entropy = _plugins()
     for match in _RANDOM.finditer(text):
         if any(entropy.analyze_string(f'"{match[0]}"')):
-            yield Secret(match.start(), match.end(), "High Entropy String")
+            yield Secret(match.start(), match.end(), _RANDOM_KIND)
     start = 0
     for line in text.splitlines(keepends=True):
         for plugin in plugins:
@@ -107,5 +110,6 @@ def _plugins() -> tuple[list[BasePlugin], BasePlugin]:
             "Looking for secrets in what is to be remembered needs detect-secrets: pip install 'mdmemory[extract]', "
             'or leave them in with Config(secrets="keep")'
         ) from error
-    classes = {plugin.__name__: plugin for plugin in get_mapping_from_secret_type_to_class().values()}
-    return [plugin() for name, plugin in classes.items() if name not in _LEFT_OUT], classes[_ENTROPY]()
+    classes: Mapping[str, Any] = get_mapping_from_secret_type_to_class()  # of no type that could be called
+    plugins: Mapping[str, BasePlugin] = {made.__name__: made() for made in classes.values()}
+    return [plugin for name, plugin in plugins.items() if name not in _LEFT_OUT], plugins[_ENTROPY]
