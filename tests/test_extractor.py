@@ -105,7 +105,7 @@ async def test_the_same_fact_twice_is_one_file(tmp_path: Path) -> None:
 
 
 async def test_a_contradiction_supersedes(tmp_path: Path) -> None:
-    """M2: "now at company B": the current file says B, the old one still says A, with the day on which it ended and no other change."""
+    """M2: "now at company B": the current file says B; the old one says A, with the day on which it ended, else unchanged."""
     old = note("Employer", "where the user works", body="Works at A.", x_mine="kept")
     folder, talk = on_disk(tmp_path, {"user/employer.md": old}), said("I now work at B.", "Congratulations!")
     new = memory("Employer", "Works at B.", action="supersede", path="user/employer.md", replaces="user/employer.md")
@@ -220,7 +220,7 @@ async def test_what_was_forgotten_stays_forgotten(tmp_path: Path) -> None:
 
 
 async def test_what_an_agent_wrote_and_was_told_to_forget(tmp_path: Path) -> None:
-    """D3: a file without sources that was deleted is not made anew from older messages, but is when the user says it again later."""
+    """D3: a file without sources that was deleted is not made anew from older messages; said again later, it is."""
     folder, talk = on_disk(tmp_path), said("I live in Hangzhou.", "Saved.", "Forget it.", "Done.")
     await folder.apply([Create("user/home.md", note("Home"))], "agent:s1", "Write")
     await folder.apply([Delete("user/home.md")], "agent:s1", "Delete")
@@ -262,7 +262,7 @@ async def test_secrets_are_not_remembered(tmp_path: Path, secrets: Any, caplog: 
 
 
 async def test_the_extractor_obeys_the_policy(tmp_path: Path) -> None:
-    """AM8: the policy is asked as for agents; what it denies is dropped with the reason, and the rest is written, its sources shared."""
+    """AM8: the policy is asked as for agents; what it denies is dropped with the reason, the rest is written."""
 
     def policy(change: Change, author: str) -> Any:
         assert author.startswith("agent:")

@@ -116,7 +116,7 @@ def test_a_tombstone_does_not_tell_the_name() -> None:
 
 
 def test_tombstones_are_read_back() -> None:
-    """D3: what was said before a deletion is covered by it, by path or by name; what is said later is not; torn lines are nothing."""
+    """D3: what was said before a deletion is covered, by path or by name; what is said later is not; torn lines do no harm."""
     lines = (
         history.tombstone("a.md", "Home", AT, ["s#1"]) + b'{"path":"b.md","name\n' + history.tombstone("c.md", "Tea", AT, ["s#2"])
     )

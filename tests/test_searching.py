@@ -112,7 +112,9 @@ async def test_add_stores_only_the_content(tools: Toolset, folder: Path) -> None
     answer = await call(tools, "Add", thinking="The user seems to travel a lot", content=content)
     assert answer.startswith("Created project/prefers-window-seats.md.")
     text = (folder / "project/prefers-window-seats.md").read_text()
-    assert text == f"---\nname: Prefers window seats\ndescription: Prefers window seats\ntype: project\n---\n\n{content}\n"
+    description = '"* on trains * never on ferries, `<they rock>`"'
+    head = f"name: Prefers window seats\ndescription: {description}\ntype: project"
+    assert text == f"---\n{head}\n---\n\n{content}\n"
     assert not [path for path in folder.rglob("*") if path.is_file() and b"travel a lot" in path.read_bytes()]
     again = await call(tools, "Add", thinking="again", content=content)
     assert "already has this content" in again and len(list(folder.rglob("*.md"))) == 2

@@ -36,9 +36,10 @@ def from_content(folder: MemoryFolder, content: str, type: str | None = None) ->
     if kind not in folder.types:
         raise InvalidArguments(f"there is no type {kind!r}; it must be one of {', '.join(folder.types)}")
     if not header.fields:
-        first = next(line.strip(" \t\r#>*-") or line.strip() for line in content.splitlines() if line.strip())
-        name = shortened(first, MAX_NAME_CHARS)
-        data = new_file(name, shortened(first, MAX_DESCRIPTION_CHARS), kind, content)
+        first, _, rest = content.strip().partition("\n")
+        name = shortened(first.strip(" \t\r#>*-") or first, MAX_NAME_CHARS)
+        is_title = not name.endswith("…") and rest.strip()
+        data = new_file(name, shortened(rest if is_title else content, MAX_DESCRIPTION_CHARS), kind, content)
     else:
         name = header.name
     return Create(free_path(folder, f"{kind}/{slug(name)}", data), data)

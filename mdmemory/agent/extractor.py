@@ -16,6 +16,7 @@ from typing import Any
 from mdmemory.agent.drafts import Drafts, Ground, Outcome, without_secrets
 from mdmemory.agent.proposals import Proposal, read_proposals, schema
 from mdmemory.agent.selector import resolve_name
+from mdmemory.agent.summary import SUMMARIES
 from mdmemory.backends.protocol import File, FileProblem, problem_error
 from mdmemory.errors import InvalidMemoryFile, InvalidPath, PermissionDenied
 from mdmemory.files.history import TOMBSTONES, Forgotten, read_tombstones
@@ -61,7 +62,12 @@ def pending(messages: Sequence[Message]) -> list[Message]:
     Args:
         messages: the whole conversation, its `extracted` entries included.
     """
-    return list(_sayings(messages, _taken(messages)))
+    return list(sayings(messages, _taken(messages)))
+
+
+def author_of(session: str) -> str:
+    """Who the history says made the changes; what holds for agents, policies included, holds for this one."""
+    return f"agent:{session}/extractor"
 
 
 async def extract(
@@ -81,7 +87,7 @@ async def extract(
         MdmemoryError: nothing was written, or what was written will be known as such by the next try.
     """
     await folder.refresh()
-    forgotten = await _forgotten(folder)
+    forgotten = await read_forgotten(folder)
     new = pending(messages)
     if not new:
         return None
@@ -91,7 +97,7 @@ async def extract(
     if not batch:
         return Extraction((), (), _mark("", new[0], last))
     ground = await _ground(folder, session, batch, forgotten)
-    earlier = [message for message in _sayings(messages, 0) if f"{session}#{message.id}" not in forgotten.sources]
+    earlier = [message for message in sayings(messages) if f"{session}#{message.id}" not in forgotten.sources]
     place = earlier.index(batch[0])
     prompt = _prompt(ground, earlier[max(0, place - MESSAGES_BEFORE) : place])
     reply = await model([{"role": "user", "content": prompt}], schema=schema(folder.types))
@@ -118,7 +124,7 @@ def _taken(messages: Sequence[Message]) -> int:
     return 0
 
 
-def _sayings(messages: Sequence[Message], start: int) -> Iterator[Message]:
+def sayings(messages: Sequence[Message], start: int = 0) -> Iterator[Message]:
     """What people, the assistant and tools that are not the memory's said, from `start` on, without hints."""
     called: dict[object, object] = {}
     for place, message in enumerate(messages):
@@ -138,10 +144,15 @@ def _calls(message: Message) -> Iterator[Mapping[str, Any]]:
                 yield call
 
 
-async def _forgotten(folder: MemoryFolder) -> Forgotten:
+async def read_forgotten(folder: MemoryFolder) -> Forgotten:
+    """What was deleted from the folder on purpose.
+
+    Raises:
+        BackendError: it can't be told, so that nothing may be drawn from a conversation.
+    """
     found = (await folder.backend.read({TOMBSTONES: None}))[TOMBSTONES]
     if isinstance(found, FileProblem) and found.kind != "absent":
-        raise problem_error("the list of what was forgotten", found)  # without it nothing may be drawn from a conversation
+        raise problem_error("the list of what was forgotten", found)
     return read_tombstones(found.data if isinstance(found, File) else b"")
 
 
@@ -162,7 +173,8 @@ async def _ground(folder: MemoryFolder, session: str, batch: Sequence[Message], 
     scores: dict[str, float] = {}
     for message in batch:
         for match in await folder.search(message.text[:MAX_MESSAGE_CHARS], limit=FILES_A_MESSAGE):
-            scores[match.path] = max(scores.get(match.path, 0), match.score)
+            if not match.path.startswith(SUMMARIES):
+                scores[match.path] = max(scores.get(match.path, 0), match.score)
     nearest = sorted(scores, key=lambda path: -scores[path])[:MAX_FILES]
     files = await _read(folder, nearest)
     cut = frozenset(path for path, data in files.items() if len(data.decode("utf-8", "replace")) > MAX_FILE_CHARS)
@@ -208,10 +220,10 @@ async def _apply(ground: Ground, proposals: Sequence[Proposal], *, dry_run: bool
         drafts.add(proposal)
     if not drafts.changes:
         return drafts.outcomes, []
-    reasons = "; ".join(outcome.reason for outcome in drafts.outcomes if outcome.status not in ("existing", "dropped"))
-    author = f"agent:{ground.session}/extractor"  # what holds for agents, policies included, holds here too
+    why = "; ".join(outcome.reason for outcome in drafts.outcomes if outcome.status not in ("existing", "dropped"))
+    author = author_of(ground.session)
     try:
-        applied = await ground.folder.apply(drafts.changes, author, f"extracted: {reasons}"[:500], dry_run=dry_run)
+        applied = await ground.folder.apply(drafts.changes, author, f"extracted: {why}"[:500], dry_run=dry_run)
     except (InvalidMemoryFile, InvalidPath, PermissionDenied) as error:
         if len(proposals) == 1:
             return [Outcome("dropped", drafts.outcomes[0].path, str(error))], []

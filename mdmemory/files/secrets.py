@@ -24,8 +24,8 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL
 )
 _TOLD = re.compile(
-    r"\b(?:pass(?:word|wd|phrase|code)|pin|secret|api[ _-]?key|access[ _-]?key|token)\b[\"'`*]*\s*(?:is|was|to|=|:)\s*[\"'`*]*"
-    r"(?P<secret>(?=\S*[\d!@#$%^&*])[^\s\"'`]{4,}[^\s\"'`.,;:!?)])",
+    r"\b(?:pass(?:word|wd|phrase|code)|pin|secret|api[ _-]?key|access[ _-]?key|token)\b[\"'`*]*[ \t]*(?:is|was|to|=|:)[ \t\"'`*]*"
+    r"(?P<secret>(?=\S*[\d!@#$%^&*])[^\s\"'`]{3,}[^\s\"'`.,;:!?)])",
     re.IGNORECASE,
 )
 _RANDOM = re.compile(r"(?<![\w+/=-])(?=[\w+/=-]*\d)(?=[\w+/=-]*[a-z])(?=[\w+/=-]*[A-Z])[\w+/=-]{20,}")
