@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -48,6 +49,7 @@ class WriteBack:
         self.when: When = when if model is not None and not folder.is_read_only else "off"
         self.status = WriteBackStatus()
         self._lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, least: int = 1) -> list[Extraction]:
         """Extract until fewer than `least` messages are left, and bring the summary of a long conversation up to date.
@@ -71,19 +73,42 @@ class WriteBack:
                 await self._summarise()
         return done
 
-    async def try_run(self) -> str | None:
-        """Extract if enough was said, and return what went wrong, if anything. The edge of a background task: no error escapes."""
+    async def after_turn(self, tell: Callable[[str], None]) -> None:
+        """Extract when enough was said: before this returns, or in a task that `drain` waits for.
+
+        Args:
+            tell: is told what went wrong, if anything, as soon as it is known.
+        """
+        if self.when == "awaited":
+            await self._try(tell)
+        elif self.when == "background":
+            task = asyncio.create_task(self._try(tell), name=f"mdmemory write-back {self.session}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def drain(self) -> None:
+        """Wait for what runs in the background, for at most `extract_timeout_s`; what is then not done stays for the next time."""
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=self.folder.config.extract_timeout_s)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+
+    async def _try(self, tell: Callable[[str], None]) -> None:
+        """The edge of a background task: no error escapes it."""
         try:
             await self.run(self.folder.config.extract_every)
         except Exception as error:  # any callable can be a model, and no error of its may break a reply or a program's end
             expected = isinstance(error, (MdmemoryError, TimeoutError))
             logger.warning("nothing was drawn from session %s: %s", self.session, error, exc_info=not expected)
             what = "the model did not answer in time" if isinstance(error, TimeoutError) else error
-            degraded = f"degraded: what was said is not in the memory yet, only in the journal: {what}"
-            self.status = replace(self.status, degraded=degraded)
-            return degraded
-        self.status = replace(self.status, degraded=None)
-        return None
+            problem = f"what was said is not in the memory yet, only in the journal: {what}"
+            self.status = replace(self.status, degraded=f"degraded: {problem}")
+            tell(problem)
+        else:
+            self.status = replace(self.status, degraded=None)
 
     async def _summarise(self) -> None:
         over = self.folder.config.summary_over
