@@ -25,6 +25,9 @@ class Config:
         selector_timeout_s: when an LLM selector is given up.
         selector_max_files: headers shown to the selector, the lexically nearest and the newest first.
         stale_days: from this age on a hint says to verify.
+        journal: keep every conversation word for word in `journal/`; a folder opened as `read_only` gets none.
+        window_messages: how many of a conversation's last messages are its window.
+        window_tokens: how many estimated tokens they may take; None for no such limit.
         languages: whose endings search ignores, as Snowball names them; each word goes through all of them, in this order.
         embed: texts to vectors, for search by meaning beside that by words; what is unchanged is embedded once a process.
         scorer: a query and texts to how well each answers it (0-1); its scores replace recall's among the 50 nearest files.
@@ -53,6 +56,9 @@ class Config:
     summary_over: int = 60
     secrets: Literal["redact", "refuse", "keep"] = "redact"
     watch: bool = True
+    journal: bool = True
+    window_messages: int = 200
+    window_tokens: int | None = None
     languages: tuple[str, ...] = ("english",)
     embed: Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]] | None = None
     scorer: Callable[[str, Sequence[str]], Awaitable[Sequence[float]]] | None = None
@@ -67,8 +73,10 @@ class Config:
             "selector_timeout_s",
             "extract_every",
             "extract_timeout_s",
+            "window_messages",
+            "window_tokens",
         ):
-            if not getattr(self, name) > 0:  # so that NaN is refused too
+            if getattr(self, name) is not None and not getattr(self, name) > 0:  # so that NaN is refused too
                 raise ConfigError(f"{name} must be more than 0")
         if not 0 <= self.min_score <= 1:
             raise ConfigError("min_score is a share: from 0 to 1")

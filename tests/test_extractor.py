@@ -14,10 +14,10 @@ from folders import log_of, on_disk, visible
 from folders import memory as note
 
 from mdmemory import Config, ScriptedModel
-from mdmemory.agent.extractor import MARK, Extraction, extract, pending
+from mdmemory.agent.extractor import Extraction, extract, pending
 from mdmemory.errors import InvalidReply, MdmemoryError, PermissionDenied
 from mdmemory.files.changes import Change, Create, Delete
-from mdmemory.files.journal import Message, new_message
+from mdmemory.files.journal import MARK, Message, new_message
 from mdmemory.files.memory_file import MemoryFile, parse
 from mdmemory.folder.memory_folder import MemoryFolder
 

@@ -14,21 +14,34 @@ from counting import CountingBackend
 from folders import visible
 
 from mdmemory import Config, Memory, ScriptedModel, Session, open_memory, read_only
-from mdmemory.agent.extractor import MARK
 from mdmemory.backends.local import LocalBackend
+from mdmemory.files.journal import MARK
 from mdmemory.files.memory_file import parse
 
 HOME = memory("Home", "Lives in Hangzhou.", path="user/home.md")
 EVERY_TURN = Config(extract_every=1)
 
 
-def extractor(*replies: Any, delay_s: float = 0) -> ScriptedModel:
-    """A model that chooses no files for hints, and gives these replies when it is asked what to remember."""
+class Extractor(ScriptedModel):
+    """Keeps the prompts in which it was asked what to remember."""
+
+    def __init__(self, replies: Any) -> None:
+        super().__init__(replies)
+        self.asked: list[str] = []
+
+
+def extractor(*replies: Any, delay_s: float = 0, picks: str = "") -> Extractor:
+    """A model that gives these replies when it is asked what to remember.
+
+    Args:
+        delay_s: before each.
+        picks: the file that it chooses for hints.
+    """
     left = list(replies)
 
     async def answer(messages: Any) -> Any:
         if "long-term memory" not in messages[0]["content"]:
-            return {"files": []}
+            return {"files": [{"path": picks, "reason": "r"}] if picks else []}
         model.asked.append(messages[0]["content"])
         await asyncio.sleep(delay_s)
         made = left.pop(0) if left else reply()
@@ -36,13 +49,7 @@ def extractor(*replies: Any, delay_s: float = 0) -> ScriptedModel:
             raise made
         return made
 
-    class Extractor(ScriptedModel):
-        """Keeps what it was asked to draw from."""
-
-        asked: list[str]
-
     model = Extractor([answer] * 200)
-    model.asked = []
     return model
 
 
@@ -64,11 +71,11 @@ def memories(root: Path) -> list[str]:
 async def test_retrieval_and_write_back_are_two_switches(tmp_path: Path, mode: Any, write_back: Any) -> None:
     """A1: `auto` has hints and no Search, `agent` Search and no hints, `both` both; each with each write-back."""
     (tmp_path / "tea.md").write_text("---\nname: Tea\ndescription: what the user drinks\ntype: user\n---\n\nGreen tea.\n")
-    model = extractor(reply(HOME))
+    model = extractor(reply(HOME), picks="tea.md")
     async with open_memory(tmp_path, model=model, config=EVERY_TURN) as opened:
         session = opened.session("s", mode=mode, write_back=write_back)
         turn = await session.turn("What tea do I drink in Hangzhou, where I live?")
-        hint = await turn.take_hint()
+        hint = await turn.take_hint(wait_s=5)
         assert (hint is not None) == (mode != "agent") and ("Search" in turn.tools.names) == (mode != "auto")
         await turn.finish("Green tea.")
         if write_back == "awaited":
@@ -200,9 +207,9 @@ async def test_nothing_is_drawn_where_nothing_may_be_written(tmp_path: Path) -> 
 
 
 async def test_recalling_a_note_makes_no_second_one(tmp_path: Path) -> None:
-    """X1, P3: over fifty turns that recall one note, extraction sees neither the hint nor what Read answered, and one note stays."""
+    """X1, P3: over fifty turns that recall one note, extraction sees neither hint nor what Read answered, and one note stays."""
     (tmp_path / "home.md").write_text("---\nname: Home\ndescription: where the user lives\ntype: user\n---\n\nLives in Hangzhou.\n")
-    model = extractor(*[reply(memory("Echo", "The user lives in Hangzhou!", 2))] * 50)
+    model = extractor(*[reply(memory("Echo", "The user lives in Hangzhou!", 2))] * 50, picks="home.md")
     async with open_memory(tmp_path, model=model, config=EVERY_TURN) as opened:
         session = opened.session("s", write_back="awaited")
         blocks = 0
@@ -217,12 +224,12 @@ async def test_recalling_a_note_makes_no_second_one(tmp_path: Path) -> None:
             turn.record({"role": "assistant", "content": None, "tool_calls": calls})
             turn.record({"role": "tool", "tool_call_id": "c", "content": result})
             await turn.finish("In Hangzhou.")
-    assert memories(tmp_path) == ["home.md"] and blocks <= 1 and len(model.asked) == 50
+    assert memories(tmp_path) == ["home.md"] and blocks == 1 and len(model.asked) == 50
     assert not any("<memory-hint>" in text or "name: Home" in text for text in model.asked)
 
 
 async def test_what_is_deleted_in_the_conversation_is_not_drawn_from_it(tmp_path: Path) -> None:
-    """D3: the agent saves a fact, the user asks to forget it, and the extraction of the same conversation does not bring it back."""
+    """D3: the agent saves a fact, the user has it forgotten, and extraction of the same conversation does not bring it back."""
     model = extractor(reply(HOME))
     async with open_memory(tmp_path, model=model, config=Config(extract_every=4)) as opened:
         session = opened.session("s", write_back="awaited")

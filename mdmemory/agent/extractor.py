@@ -20,7 +20,7 @@ from mdmemory.agent.summary import SUMMARIES
 from mdmemory.backends.protocol import File, FileProblem, problem_error
 from mdmemory.errors import InvalidMemoryFile, InvalidPath, PermissionDenied
 from mdmemory.files.history import TOMBSTONES, Forgotten, read_tombstones
-from mdmemory.files.journal import Message, new_message
+from mdmemory.files.journal import MARK, Message, new_message
 from mdmemory.files.memory_file import parse
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.settle import Settled
@@ -28,8 +28,6 @@ from mdmemory.models import Model
 from mdmemory.render import estimate_tokens, render
 
 logger = logging.getLogger("mdmemory")
-MARK = "extracted"
-"""The role of the entries that say how far extraction has come."""
 MEMORY_TOOLS = frozenset(("Read", "Write", "Edit", "Delete", "Search", "Add"))
 MAX_BATCH_TOKENS = 8_000
 MAX_MESSAGE_CHARS = 8_000

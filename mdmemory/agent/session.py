@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
 from mdmemory.agent.hints import Hint
 from mdmemory.agent.selector import Message
-from mdmemory.agent.tools import Seen
+from mdmemory.agent.tools import Mode, Seen
 from mdmemory.agent.turn import Turn
-from mdmemory.errors import Unavailable
+from mdmemory.agent.write_back import When, WriteBack, WriteBackStatus
+from mdmemory.backends.paths import check
+from mdmemory.errors import MdmemoryError, Unavailable
 from mdmemory.files.index import render_line
+from mdmemory.files.journal import Message as JournalMessage
+from mdmemory.files.journal import file_of
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.models import Model
 from mdmemory.render import render
 
+logger = logging.getLogger("mdmemory")
 OnClose = Callable[["Session"], None]
 QUERY_MESSAGES = 6  # the last messages that selection looks at
 MAX_NEWS_LINES = 10
+MAX_GIVEN = 100
 
 
 class Session:
@@ -28,27 +36,93 @@ class Session:
 
     Args:
         id: names the conversation in the history.
-        model: chooses files for hints; None leaves it to lexical recall.
+        model: chooses files for hints, which without it is left to lexical recall, and says what is to be remembered.
         on_close: is told when the session is closed.
+        about: what its journal says of it besides its id, such as the user and the agent.
+        mode: whether the agent is given hints, the tool Search, or both.
+        write_back: whether memories are drawn from what was said: `off`, `awaited` by `turn.finish`, or in the `background`.
+
+    Raises:
+        InvalidPath: its journal can't be named after the id.
     """
 
-    def __init__(self, id: str, folder: MemoryFolder, model: Model | None = None, on_close: OnClose | None = None) -> None:
+    def __init__(
+        self,
+        id: str,
+        folder: MemoryFolder,
+        model: Model | None = None,
+        on_close: OnClose | None = None,
+        about: Mapping[str, str] = {},
+        mode: Mode = "both",
+        write_back: When = "background",
+    ) -> None:
+        check(file_of(id, datetime.now(UTC)))
         self.id = id
         self.folder = folder
         self.model = model
+        self.mode: Mode = mode
+        self.write_back = WriteBack(folder, id, model, write_back)
         self._on_close = on_close
         self.seen = Seen()
         self.shown: dict[str, str] = {}
         """The etag of each file that hints brought."""
+        self.given: deque[str] = deque(maxlen=MAX_GIVEN)
+        """The hints, which are no part of what was said."""
+        self._about = about
+        self._unwritten: list[JournalMessage] = []
+        self._writing = asyncio.Lock()
         self._messages: deque[Message] = deque(maxlen=QUERY_MESSAGES)
         self._prompt: str | None = None
         self._prompt_paths: frozenset[str] = frozenset()
         self._news_mark = 0
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def turn(self, text: str) -> TurnStart:
-        """Begin a turn with the user's message: `turn = await session.turn(text)`, or `async with session.turn(text) as turn:`."""
-        return TurnStart(Turn(self, text))
+    def turn(self, text: str, id: str | None = None) -> TurnStart:
+        """Begin a turn with the user's message: `turn = await session.turn(text)`, or `async with session.turn(text) as turn:`.
+
+        Args:
+            id: names the turn, such as `monday-1`; when a turn comes again, the journal keeps what it has under its id.
+        """
+        return TurnStart(Turn(self, text, id))
+
+    async def messages(self, k: int | None = None) -> list[JournalMessage]:
+        """The last messages of the conversation, tool calls and results included, to go on with: `[m.data for m in …]`.
+
+        Args:
+            k: how many at most (default `config.window_messages`); `config.window_tokens` holds too.
+
+        Raises:
+            Unavailable, UnsafeFile: the journal is there and can't be read.
+        """
+        config = self.folder.config
+        await self.folder.refresh()
+        window = await self.folder.journals.window([self.id], config.window_messages if k is None else k, config.window_tokens)
+        return [said.message for said in window]
+
+    async def write(self, messages: Sequence[JournalMessage] = ()) -> str | None:
+        """Add messages to the journal, with those that could not be written before.
+
+        Returns:
+            What stood in the way: then they are kept for the next time. None when all is well.
+        """
+        if not self.folder.config.journal or self.folder.is_read_only:
+            return None
+        async with self._writing:
+            self._unwritten += messages
+            if not (batch := tuple(self._unwritten)):
+                return None
+            try:
+                others = await self.folder.journals.append(self.id, batch, self._about)
+            except MdmemoryError as error:
+                logger.warning("%d messages are not in the journal yet: %s", len(batch), error)
+                return f"the conversation is not in the journal yet, and is written as soon as that works: {error}"
+            del self._unwritten[: len(batch)]
+        return "; ".join(others) or None
+
+    @property
+    def status(self) -> WriteBackStatus:
+        """What was drawn from the conversation, and what went wrong."""
+        return self.write_back.status
 
     async def prompt(self) -> str:
         """Instructions and index; the same text until a file it names is forgotten.
@@ -101,6 +175,7 @@ class Session:
         """Note what a hint brought, so that it comes only once."""
         self.shown.update((file.path, file.etag) for file in hint.files)
         self._news_mark = self.folder.change_mark
+        self.given.append(hint.text)
 
     def compacted(self) -> None:
         """Tell that the host shortened its context: files may be shown again, and the prompt is rendered anew."""
@@ -118,12 +193,14 @@ class Session:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End what is still running; closing twice is fine."""
+        """End what is still running, after memories that are being drawn from what was said; closing twice is fine."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self.write()
+        await self.write_back.drain()
         if self._on_close:
             self._on_close(self)
 

@@ -17,6 +17,8 @@ from mdmemory.agent.hints import Hint, make_hint
 from mdmemory.agent.selector import Message, Pick, lexical_picks, query_of, select
 from mdmemory.agent.tools import Toolset
 from mdmemory.errors import MdmemoryError
+from mdmemory.files.journal import Message as JournalMessage
+from mdmemory.files.journal import new_message
 
 if TYPE_CHECKING:
     from mdmemory.agent.session import Session
@@ -55,7 +57,7 @@ class TurnStatus:
 class Turn:
     """One user message and the reply to it; made by `session.turn(text)`."""
 
-    def __init__(self, session: Session, text: str) -> None:
+    def __init__(self, session: Session, text: str, id: str | None = None) -> None:
         self.text = text
         self.status = TurnStatus()
         self._session = session
@@ -64,19 +66,33 @@ class Turn:
         self._lexical: list[Pick] = []
         self._looks = 0
         self._finished = False
-        self.tools = Toolset(session.folder, f"agent:{session.id}", session.seen, self._hint_after_tool)
+        self._id, self._count = id, 0
+        self._recorded: list[JournalMessage] = []
+        """What is not in the journal yet."""
+        self.tools = Toolset(session.folder, f"agent:{session.id}", session.seen, self._hint_after_tool, session.mode)
 
     async def start(self) -> Turn:
-        """Look what changed in the folder, search it, and set the selector to work; called by the session."""
+        """Look what changed in the folder, search it, set the selector to work, and write what the user said; called by the session."""
+        self._messages = self._session.remember("user", self.text)
+        self._keep({"role": "user", "content": self.text})
+        if self._session.folder.scanned:
+            await asyncio.gather(self._look(), self._write())
+        else:  # which conversations there are is not known yet
+            await self._look()
+            await self._write()
+        return self
+
+    async def _look(self) -> None:
         session = self._session
-        self._messages = session.remember("user", self.text)
         try:
             await session.folder.refresh()
             session.thaw_if_forgotten()
+            if session.mode == "agent":  # which searches by itself
+                return
             nearest = await session.folder.search(query_of(self._messages), limit=NEAREST)
         except MdmemoryError as error:
             self._degrade(str(error))
-            return self
+            return
         matches = [match for match in nearest if session.is_news(match.path)]
         self._lexical = lexical_picks(matches, session.folder.config.min_score)[: session.folder.config.hint_max_files]
         if session.model is not None and session.folder.files:
@@ -84,7 +100,6 @@ class Turn:
             session.own(self._task)
         else:
             self.status = replace(self.status, chosen=tuple(self._lexical))
-        return self
 
     async def _select(self, nearest: Sequence[Any]) -> list[Pick] | None:
         """The model's picks; None when it gave none to use. The edge of a background task: nothing may escape it."""
@@ -157,6 +172,8 @@ class Turn:
 
     async def _give(self, picks: Sequence[Pick]) -> Hint | None:
         session = self._session
+        if session.mode == "agent":
+            return None
         hint = await make_hint(session.folder, picks, session.shown, session.index_news())
         if hint is None:
             return None
@@ -180,20 +197,24 @@ class Turn:
         return str(hint) if hint else ""
 
     def record(self, message: Mapping[str, Any]) -> None:
-        """Tell the memory of a message the host added; the selector sees what users and assistants said.
+        """Tell the memory of a message the host added: the journal keeps it, and the selector sees what users and assistants said.
+
+        Hints are left out of it, and so is the user's message that the turn began with.
 
         Args:
-            message: role and content, as the OpenAI API has them.
+            message: as the OpenAI or Anthropic API has it, with tool calls and results.
         """
-        content = message.get("content")
-        if message.get("role") in ("user", "assistant") and isinstance(content, str) and content:
-            self._session.remember(message["role"], content)
+        kept = self._keep(message)
+        if kept is not None and kept.role in ("user", "assistant") and isinstance(kept.data.get("content"), str) and kept.text:
+            self._session.remember(kept.role, kept.text)
 
     async def finish(self, reply: str) -> None:
-        """End the turn with the reply; a selection still running is given up."""
-        if not self._finished and reply:
-            self._session.remember("assistant", reply)
+        """End the turn with the reply, which goes into the journal with what was recorded; a selection still running is given up."""
+        last = self._recorded[-1] if self._recorded else None
+        if not self._finished and reply and not (last and last.role == "assistant" and last.text == reply):
+            self.record({"role": "assistant", "content": reply})
         await self.cancel()
+        await self._session.write_back.after_turn(self._degrade)
 
     async def cancel(self) -> None:
         """End the turn without a reply."""
@@ -202,7 +223,42 @@ class Turn:
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait([task])
+        await self._write()
+
+    def _keep(self, data: Mapping[str, Any]) -> JournalMessage | None:
+        """Have a message written with the next append; None when there is nothing in it that was said."""
+        said = without(data, self._session.given)
+        repeated = self._count > 0 and said.get("role") == "user" and said.get("content") == self.text
+        if (said.get("content") in ("", []) and len(said) == 2) or (repeated and self._count == 1):
+            return None
+        try:
+            message = new_message(said, self._id and f"{self._id}-{self._count}" if self._count else self._id)
+        except MdmemoryError as error:
+            self._degrade(f"a message is not in the journal: {error}")
+            return None
+        self._count += 1
+        self._recorded.append(message)
+        return message
+
+    async def _write(self) -> None:
+        recorded, self._recorded = self._recorded, []
+        if problem := await self._session.write(recorded):
+            self._degrade(problem)
 
     def _degrade(self, what: str) -> None:
         if self.status.degraded is None:
             self.status = replace(self.status, degraded=f"degraded: {what}")
+
+
+def without(value: Any, given: Sequence[str]) -> Any:
+    """A message, or a part of one, without the texts that the memory itself has given; of parts that were nothing else, none is left."""
+    if isinstance(value, str):
+        for text in given:
+            value = value.replace(f"\n\n{text}", "").replace(text, "")
+        return value
+    if isinstance(value, Mapping):
+        return {key: without(part, given) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        parts = [(part, without(part, given)) for part in value]
+        return [left for part, left in parts if left == part or not (isinstance(left, dict) and left.get("text") == "")]
+    return value

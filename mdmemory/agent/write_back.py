@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mdmemory.agent.drafts import Outcome
-from mdmemory.agent.extractor import MARK, Extraction, author_of, extract, pending, read_forgotten, sayings
+from mdmemory.agent.extractor import Extraction, author_of, extract, pending, read_forgotten, sayings
 from mdmemory.agent.summary import summary_of
 from mdmemory.errors import MdmemoryError
-from mdmemory.files.journal import file_of
+from mdmemory.files.journal import MARK, file_of
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.models import Model
 

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from mdmemory.backends.paths import collision_key
-from mdmemory.backends.protocol import COULD_NOT_LOOK, MAX_FILE_BYTES, Backend, File, FileProblem, Range, Scan, Version, etag_of
+from mdmemory.backends.protocol import (
+    COULD_NOT_LOOK,
+    MAX_FILE_BYTES,
+    Backend,
+    Entry,
+    File,
+    FileProblem,
+    Range,
+    Scan,
+    Version,
+    etag_of,
+)
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.index import Listed
-from mdmemory.files.journal import JOURNAL
+from mdmemory.files.journal import JOURNAL, session_of
 from mdmemory.files.memory_file import Header, parse
 from mdmemory.recall.collection import Document
 from mdmemory.recall.dates import in_words, stated_date
@@ -80,6 +91,8 @@ class Catalog:
         self.skipped: Mapping[str, str] = {}
         self.index_data: bytes | None = None
         """MEMORY.md as last looked at; None when it is absent, larger than a scan's head, or unread."""
+        self.journals: dict[str, Entry] = {}
+        """Each conversation's file, as last looked at."""
         self.recall = LexicalIndex(tuple(languages))
         self.bounded: set[str] = set()
         """Files that expire or supersede another."""
@@ -112,6 +125,7 @@ class Catalog:
                 now = self.learn(path, texts.get(path, head), entry.size, entry.mtime_ns)
                 if not is_same(before, now):
                     changed[path] = (before, now)
+        self.journals.update((path, entry) for path, entry in scan.files.items() if session_of(path) is not None)
         self.skipped = scan.skipped
         self.scanned = True
         return changed
@@ -139,6 +153,10 @@ class Catalog:
                 self.forget(path)
                 changed[path] = (before, None)
         return changed
+
+    def told(self, paths: Iterable[str]) -> None:
+        """Note that these files have changed, which of a journal is all that is known until it is read."""
+        self.journals.update((path, Entry(0, time.time_ns(), "")) for path in paths if session_of(path) is not None)
 
     def _take_index(self, file: File | FileProblem) -> None:
         if isinstance(file, File):
@@ -205,6 +223,7 @@ class Catalog:
         self.generation += 1
         self.bounded.discard(path)
         self._versions.pop(path, None)
+        self.journals.pop(path, None)
         self.files.pop(path, None)
         self.listed.pop(path, None)
         self.unreadable.pop(path, None)

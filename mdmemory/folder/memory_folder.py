@@ -24,6 +24,7 @@ from mdmemory.files.changes import Change, Rename
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
 from mdmemory.folder.catalog import INDEX, Known
 from mdmemory.folder.commit import Commit, Plan, index_text, listed_outside
+from mdmemory.folder.journals import Journals
 from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
@@ -74,6 +75,7 @@ class MemoryFolder:
         self._view = View(backend, self.limits, self.config.languages, Watcher(root) if root else None)
         self._catalog = self._view.catalog
         self._search = Search(backend, self._catalog, self.config)
+        self.journals = Journals(backend, self._catalog, self.config.languages)
         self._lock = asyncio.Lock()
         self.index_problem: str | None = None
 

@@ -73,6 +73,7 @@ class View:
         named = await asyncio.to_thread(self._watcher.changed)
         if named is None or not trusted or self.catalog.needs_scan or named & self.catalog.skipped.keys():
             return None
+        self.catalog.told(named)
         wanted = [path for path in sorted(named) if path == INDEX or is_memory_path(path)]
         found = await self._backend.read(dict.fromkeys(wanted)) if wanted else {}
         if any(isinstance(file, FileProblem) and file.kind != "absent" for file in found.values()):
