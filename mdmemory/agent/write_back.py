@@ -11,7 +11,7 @@ from typing import Literal
 from mdmemory.agent.drafts import Outcome
 from mdmemory.agent.extractor import Extraction, author_of, extract, pending, read_forgotten, sayings
 from mdmemory.agent.summary import summary_of
-from mdmemory.errors import MdmemoryError
+from mdmemory.errors import MdmemoryError, ModelUnavailable
 from mdmemory.files.journal import MARK, file_of
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.models import Model
@@ -62,8 +62,11 @@ class WriteBack:
         async with self._lock:
             while len(pending(messages := await self.folder.journals.messages(self.session))) >= least:
                 self.status = replace(self.status, model_calls=self.status.model_calls + 1)
-                async with asyncio.timeout(self.folder.config.extract_timeout_s):
-                    extraction = await extract(self.folder, self.model, self.session, messages)
+                try:
+                    async with asyncio.timeout(self.folder.config.extract_timeout_s):
+                        extraction = await extract(self.folder, self.model, self.session, messages)
+                except TimeoutError as error:
+                    raise ModelUnavailable("the model did not answer in time") from error
                 if extraction is None:
                     break
                 await self.folder.journals.append(self.session, [extraction.mark])
@@ -101,10 +104,9 @@ class WriteBack:
         try:
             await self.run(self.folder.config.extract_every)
         except Exception as error:  # any callable can be a model, and no error of its may break a reply or a program's end
-            expected = isinstance(error, (MdmemoryError, TimeoutError))
+            expected = isinstance(error, MdmemoryError)
             logger.warning("nothing was drawn from session %s: %s", self.session, error, exc_info=not expected)
-            what = "the model did not answer in time" if isinstance(error, TimeoutError) else error
-            problem = f"what was said is not in the memory yet, only in the journal: {what}"
+            problem = f"what was said is not in the memory yet, only in the journal: {error}"
             self.status = replace(self.status, degraded=f"degraded: {problem}")
             tell(problem)
         else:
