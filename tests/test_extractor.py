@@ -91,6 +91,9 @@ async def test_a_reply_that_is_none_loses_nothing(tmp_path: Path, answer: Any) -
     with pytest.raises((InvalidReply, OSError)):
         await extract(folder, ScriptedModel([answer]), "s1", talk)
     assert visible(tmp_path) == {} and [message.id for message in pending(talk)] == ["m1", "m2"]
+    with pytest.raises(InvalidReply) as caught:
+        await extract(folder, ScriptedModel(["The password is hunter2x"]), "s1", talk)
+    assert "hunter2x" not in f"{caught.value}{caught.value.__cause__}"
     assert statuses(await drawn(folder, talk, reply(HOME))) == [("created", "user/home.md")]
 
 
@@ -148,7 +151,7 @@ async def test_odd_proposals_lose_nothing(tmp_path: Path) -> None:
         memory("Four", "Fourth.", action="supersede", replaces="nothing.md"),
         memory("Five" * 100, "Fifth.\ud83d", path="five.md"),
     ]
-    result = await drawn(on_disk(tmp_path), list(TALK), reply(*odd))
+    result = await drawn(on_disk(tmp_path), list(TALK), reply(*odd, summary="\ud83d"))
     paths = ["gone.md", "user/two.md", "user/three.md", "user/four.md"]
     assert statuses(result) == [*(("created", path) for path in paths), ("dropped", "five.md")]
     assert set(visible(tmp_path)) == {*paths, "MEMORY.md"} and "surrogate" in result.outcomes[-1].reason
@@ -169,12 +172,13 @@ async def test_hints_and_what_the_memory_answers_are_not_extracted(tmp_path: Pat
         {"role": "tool", "tool_call_id": "unknown", "content": "UNKNOWN TEXT"},
         {"role": "assistant", "content": "In Hangzhou."},
         {"role": "user", "content": "<memory-hint>\nALONE"},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "RESULT TEXT"}]},
     )
     model = ScriptedModel([reply()])
     await extract(on_disk(tmp_path), model, "s1", talk)
     prompt = model.calls[0][0]["content"]
     assert "Where do I live?" in prompt and "CURL TEXT" in prompt and "In Hangzhou." in prompt
-    for hidden in ("SYSTEM TEXT", "HINT TEXT", "READ TEXT", "UNKNOWN TEXT", "ALONE"):
+    for hidden in ("SYSTEM TEXT", "HINT TEXT", "READ TEXT", "UNKNOWN TEXT", "ALONE", "RESULT TEXT"):
         assert hidden not in prompt
 
 
@@ -241,6 +245,17 @@ async def test_a_conversation_that_was_forgotten_whole_costs_no_call(tmp_path: P
     await folder.apply([Delete("user/home.md")], "person", "forget")
     result = await drawn(folder, talk)
     assert result.outcomes == () and pending(talk) == []
+
+
+async def test_a_fact_superseded_twice_is_one_file(tmp_path: Path) -> None:
+    """M2: when the model supersedes the old file again with the same words, the file that says so is kept as it is."""
+    old = note("Employer", "where the user works", body="Works at A.")
+    folder, talk = on_disk(tmp_path, {"user/employer.md": old}), said("I now work at B.", "Congratulations!")
+    new = memory("Employer", "Works at B.", action="supersede", path="user/employer-b.md", replaces="employer")
+    await drawn(folder, talk, reply(new))
+    before = visible(tmp_path)
+    talk += said("At B, as I said. My employer is B.", "Yes.", first=3)
+    assert statuses(await drawn(folder, talk, reply(new))) == [("existing", "user/employer-b.md")] and visible(tmp_path) == before
 
 
 @pytest.mark.parametrize("secrets", ["redact", "refuse", "keep"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ from conversations import memory, reply
 from counting import CountingBackend
 from folders import visible
 
-from mdmemory import Config, Memory, ScriptedModel, Session, open_memory, read_only
+from mdmemory import Config, ScriptedModel, Session, open_memory, read_only
 from mdmemory.backends.local import LocalBackend
+from mdmemory.errors import ConfigError
 from mdmemory.files.journal import MARK
 from mdmemory.files.memory_file import parse
 
@@ -174,6 +177,32 @@ async def test_a_long_conversation_gets_a_summary(tmp_path: Path) -> None:
     assert "subject 0" not in body and len(model.asked) == 5
 
 
+async def test_a_switch_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    """A1: a misspelt mode or write-back is refused with those there are."""
+    settings: list[dict[str, Any]] = [{"mode": "static"}, {"write_back": "always"}]
+    async with open_memory(tmp_path) as opened:
+        for setting in settings:
+            with pytest.raises(ConfigError, match='"auto", "agent" or "both"; write_back is "off"'):
+                opened.session("s", **setting)
+
+
+def test_without_the_scanner_no_model_is_asked(tmp_path: Path) -> None:
+    """M1: where secrets are to be found and the scanner is not installed, the status says what to do, and no call is wasted."""
+    code = (
+        "import asyncio, sys; sys.modules['detect_secrets'] = None\n"
+        "from mdmemory import Config, ScriptedModel, open_memory\n"
+        "async def main():\n"
+        "    model = ScriptedModel([])\n"
+        "    async with open_memory(sys.argv[1], model=model, config=Config(extract_every=1)) as memory:\n"
+        "        turn = await memory.session('s', write_back='awaited').turn('I live in Hangzhou.')\n"
+        "        await turn.finish('OK.')\n"
+        "        print(len(model.calls), turn.status.degraded)\n"
+        "asyncio.run(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("0 degraded: ") and "pip install 'mdmemory[extract]'" in done.stdout
+
+
 async def test_each_session_writes_back_its_own(tmp_path: Path) -> None:
     """A7: two sessions at once on one memory: each one's facts come from its own journal and name its own entries."""
 
@@ -244,7 +273,7 @@ async def test_what_is_deleted_in_the_conversation_is_not_drawn_from_it(tmp_path
     assert memories(tmp_path) == []
 
 
-async def test_the_marks_are_no_part_of_what_was_said(tmp_path: Path, memory: Memory) -> None:
+async def test_the_marks_are_no_part_of_what_was_said(tmp_path: Path) -> None:
     """M1: where extraction stands is told by an entry of the journal that neither the window nor a search shows."""
     async with open_memory(tmp_path, model=extractor(reply(summary="Quokkas were discussed.")), config=EVERY_TURN) as opened:
         session = opened.session("s", write_back="awaited")

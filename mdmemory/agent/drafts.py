@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from mdmemory.agent.adding import free_path, shortened, slug
+from mdmemory.agent.adding import DEFAULT_TYPE, free_path, shortened, slug
 from mdmemory.agent.proposals import Proposal
 from mdmemory.agent.selector import resolve_name
 from mdmemory.backends.paths import fault
 from mdmemory.backends.protocol import etag_of
-from mdmemory.errors import MdmemoryError
+from mdmemory.errors import InvalidMemoryFile, InvalidPath
 from mdmemory.files.changes import Change, Create, Replace
 from mdmemory.files.history import Forgotten
 from mdmemory.files.journal import Message
-from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, decode, new_file, parse, set_field
+from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, decode, encode, new_file, parse, set_field
 from mdmemory.files.secrets import redact
 from mdmemory.folder.catalog import is_memory_path
 from mdmemory.folder.memory_folder import MemoryFolder
@@ -53,7 +53,6 @@ class Ground:
         files: the memory files it saw, as they are now.
         cut: those of them that it saw in part.
         sources: the entries that memory files named as their source before.
-        sources: every entry that a memory file names as its source.
     """
 
     folder: MemoryFolder
@@ -89,15 +88,21 @@ class Drafts:
     def add(self, proposal: Proposal) -> None:
         """Take in a proposal."""
         before = dict(self._written)
+        proposal, kinds = self._without_secrets(proposal)
+        if kinds and self.ground.folder.config.secrets == "refuse":
+            self.outcomes.append(Outcome("dropped", proposal.path, f"it holds a secret ({', '.join(kinds)})"))
+            return
         try:
             self.outcomes.append(self._judged(proposal))
-        except MdmemoryError as error:  # this one can't be written; the others can
+        except (InvalidMemoryFile, InvalidPath) as error:  # this one can't be written; the others can
             self._written = before
             self.outcomes.append(Outcome("dropped", proposal.path, str(error)))
 
     def _judged(self, proposal: Proposal) -> Outcome:
         messages = [self.ground.messages[number - 1] for number in proposal.sources if 0 < number <= len(self.ground.messages)]
-        path = resolve_name(proposal.path, self.ground.folder.files.keys() | self._written.keys()) or proposal.path
+        path = proposal.path.strip().removeprefix("./")
+        if proposal.action != "add":  # which names a file that is there, more or less
+            path = resolve_name(path, self.ground.folder.files.keys() | self._written.keys()) or path
         if proposal.action == "none":
             return Outcome("existing", path, proposal.reason)
         if all(message.role == "assistant" for message in messages):
@@ -105,9 +110,6 @@ class Drafts:
         entries = list(dict.fromkeys(map(self.ground.entry, messages)))
         if self.ground.sources.issuperset(entries):
             return Outcome("existing", path, "it was drawn from these messages before")
-        proposal, kinds = self._without_secrets(proposal)
-        if kinds and self.ground.folder.config.secrets == "refuse":
-            return Outcome("dropped", "", f"it holds a secret ({', '.join(kinds)})")
         if self.ground.forgotten.covers(path, proposal.name, max(message.at for message in messages)):
             return Outcome("dropped", path, "it was forgotten, and has not been said since")
         return self._drafted(proposal, path, entries, max(message.at for message in messages).date().isoformat())
@@ -121,13 +123,13 @@ class Drafts:
 
     def _drafted(self, proposal: Proposal, path: str, entries: Sequence[str], day: str) -> Outcome:
         current = {**self.ground.files, **self._written}
-        old = resolve_name(proposal.replaces, current.keys()) or path
-        if proposal.action == "supersede" and old in current:
-            return self._superseded(proposal, old, entries, day)
         words = _folded(proposal.body)
         same = next((other for other, data in current.items() if words and words == _folded(_body(other, data))), None)
         if same is not None:
             return Outcome("existing", same, "a file says the same")
+        old = resolve_name(proposal.replaces, current.keys()) or path
+        if proposal.action == "supersede" and old in current:
+            return self._superseded(proposal, old, entries, day)
         if path in current and (parse(path, current[path]).header.fields or {}):
             whole = proposal.action == "update" and path not in self.ground.cut
             self._written[path] = _updated(path, current[path], proposal, entries, whole=whole)
@@ -145,8 +147,7 @@ class Drafts:
 
     def _new(self, proposal: Proposal, entries: Sequence[str], *, supersedes: str = "", day: str = "") -> str:
         """Draft a new file, and say where."""
-        types = self.ground.folder.types
-        kind = proposal.type or next(iter(types))
+        kind = proposal.type or DEFAULT_TYPE
         name = shortened(proposal.name, MAX_NAME_CHARS) or shortened(proposal.body, 60)
         fields = {"supersedes": supersedes, "valid_from": day} if supersedes else {}
         description = shortened(proposal.description, MAX_DESCRIPTION_CHARS) or name
@@ -176,9 +177,9 @@ def _updated(path: str, data: bytes, proposal: Proposal, entries: Sequence[str],
     data = set_field(path, data, "source", _one_or_list(list(dict.fromkeys([*file.header.source, *entries]))))
     text, newline = decode(path, data), "\r\n" if "\r\n" in file.body else "\n"
     head, old = text[: len(text) - len(file.body)], file.body.rstrip()
-    body = newline.join(proposal.body.strip().splitlines())
+    body = newline.join(re.split(r"\r?\n", proposal.body.strip()))
     start = file.body[: len(file.body) - len(file.body.lstrip("\r\n"))] or newline
-    return f"{head}{start}{body}{newline}".encode() if whole else f"{head}{old}{newline}{newline}{body}{newline}".encode()
+    return encode(path, f"{head}{start if whole else f'{old}{newline}{newline}'}{body}{newline}")
 
 
 def _one_or_list(entries: Sequence[str]) -> str | Sequence[str]:
@@ -188,7 +189,7 @@ def _one_or_list(entries: Sequence[str]) -> str | Sequence[str]:
 def _body(path: str, data: bytes) -> str:
     try:
         return parse(path, data).body
-    except MdmemoryError:
+    except InvalidMemoryFile:
         return ""
 
 

@@ -18,7 +18,7 @@ from mdmemory.agent.proposals import Proposal, read_proposals, schema
 from mdmemory.agent.selector import resolve_name
 from mdmemory.agent.summary import SUMMARIES
 from mdmemory.backends.protocol import File, FileProblem, problem_error
-from mdmemory.errors import InvalidMemoryFile, InvalidPath, PermissionDenied
+from mdmemory.errors import InvalidMemoryFile, InvalidPath, InvalidReply, PermissionDenied
 from mdmemory.files.history import TOMBSTONES, Forgotten, read_tombstones
 from mdmemory.files.journal import MARK, Message, new_message
 from mdmemory.files.memory_file import parse
@@ -86,6 +86,7 @@ async def extract(
     """
     await folder.refresh()
     forgotten = await read_forgotten(folder)
+    without_secrets(folder, "")  # so that a missing scanner is known before a model is asked
     new = pending(messages)
     if not new:
         return None
@@ -99,18 +100,19 @@ async def extract(
     place = earlier.index(batch[0])
     prompt = _prompt(ground, earlier[max(0, place - MESSAGES_BEFORE) : place])
     reply = await model([{"role": "user", "content": prompt}], schema=schema(folder.types))
-    proposals, summary = read_proposals(reply, folder.types)
-    named = {resolve_name(name, folder.files) for proposal in proposals for name in (proposal.path, proposal.replaces)}
-    unseen = await _read(folder, [path for path in named if path is not None and path not in ground.files])
-    ground = replace(ground, files={**ground.files, **unseen}, cut=ground.cut | unseen.keys())
-    outcomes, files = await _apply(ground, proposals, dry_run=dry_run)
+    try:
+        proposals, summary = read_proposals(reply, folder.types)
+    except InvalidReply as error:  # which quotes the reply
+        raise InvalidReply(without_secrets(folder, str(error))[0]) from None
+    outcomes, files = await _apply(await _with_named(ground, proposals), proposals, dry_run=dry_run)
     for outcome in outcomes:
         logger.info("extracted from %s: %s %s", session, outcome.status, "" if outcome.status == "dropped" else outcome.path)
     return Extraction(tuple(outcomes), tuple(files), _mark(without_secrets(folder, summary)[0], batch[0], last))
 
 
 def _mark(summary: str, first: Message, last: Message) -> Message:
-    return new_message({"role": MARK, "content": summary.strip(), "from": first.id, "through": last.id})
+    whole = summary.encode(errors="replace").decode().strip()  # a model may give half of a character
+    return new_message({"role": MARK, "content": whole, "from": first.id, "through": last.id})
 
 
 def _taken(messages: Sequence[Message]) -> int:
@@ -178,6 +180,14 @@ async def _ground(folder: MemoryFolder, session: str, batch: Sequence[Message], 
     cut = frozenset(path for path, data in files.items() if len(data.decode("utf-8", "replace")) > MAX_FILE_CHARS)
     sources = frozenset(entry for known in folder.files.values() if known.header for entry in known.header.source)
     return Ground(folder, session, batch, files, cut, sources, forgotten)
+
+
+async def _with_named(ground: Ground, proposals: Sequence[Proposal]) -> Ground:
+    """The same with the files that proposals name without having seen them, which therefore may only be added to."""
+    files = ground.folder.files
+    named = {resolve_name(name, files) for proposal in proposals for name in (proposal.path, proposal.replaces)}
+    unseen = await _read(ground.folder, [path for path in named if path is not None and path not in ground.files])
+    return replace(ground, files={**ground.files, **unseen}, cut=ground.cut | unseen.keys())
 
 
 async def _read(folder: MemoryFolder, paths: Sequence[str]) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 from mdmemory.agent.hints import Hint
 from mdmemory.agent.selector import Message
@@ -16,7 +16,7 @@ from mdmemory.agent.tools import Mode, Seen
 from mdmemory.agent.turn import Turn
 from mdmemory.agent.write_back import When, WriteBack, WriteBackStatus
 from mdmemory.backends.paths import check
-from mdmemory.errors import MdmemoryError, Unavailable
+from mdmemory.errors import ConfigError, MdmemoryError, Unavailable
 from mdmemory.files.index import render_line
 from mdmemory.files.journal import Message as JournalMessage
 from mdmemory.files.journal import file_of
@@ -44,6 +44,7 @@ class Session:
 
     Raises:
         InvalidPath: its journal can't be named after the id.
+        ConfigError: there is no such mode or write-back.
     """
 
     def __init__(
@@ -57,6 +58,8 @@ class Session:
         write_back: When = "background",
     ) -> None:
         check(file_of(id, datetime.now(UTC)))
+        if mode not in get_args(Mode) or write_back not in get_args(When):
+            raise ConfigError('mode is "auto", "agent" or "both"; write_back is "off", "awaited" or "background"')
         self.id = id
         self.folder = folder
         self.model = model

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from mdmemory.agent.drafts import Outcome
 from mdmemory.agent.extractor import Extraction, author_of, extract, pending, read_forgotten, sayings
@@ -14,7 +14,7 @@ from mdmemory.agent.summary import summary_of
 from mdmemory.errors import MdmemoryError, ModelUnavailable
 from mdmemory.files.journal import MARK, file_of
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.models import Model
+from mdmemory.models import Model, Reply
 
 logger = logging.getLogger("mdmemory")
 When = Literal["off", "awaited", "background"]
@@ -57,14 +57,12 @@ class WriteBack:
         Raises:
             MdmemoryError: what was taken until then stays taken; the rest is taken next time.
         """
-        assert self.model is not None
         done: list[Extraction] = []
         async with self._lock:
             while len(pending(messages := await self.folder.journals.messages(self.session))) >= least:
-                self.status = replace(self.status, model_calls=self.status.model_calls + 1)
                 try:
                     async with asyncio.timeout(self.folder.config.extract_timeout_s):
-                        extraction = await extract(self.folder, self.model, self.session, messages)
+                        extraction = await extract(self.folder, self._ask, self.session, messages)
                 except TimeoutError as error:
                     raise ModelUnavailable("the model did not answer in time") from error
                 if extraction is None:
@@ -75,6 +73,11 @@ class WriteBack:
             if done:
                 await self._summarise()
         return done
+
+    async def _ask(self, messages: Sequence[Mapping[str, Any]], *, schema: Mapping[str, Any] | None = None) -> Reply:
+        assert self.model is not None  # without one it is "off"
+        self.status = replace(self.status, model_calls=self.status.model_calls + 1)
+        return await self.model(messages, schema=schema)
 
     async def after_turn(self, tell: Callable[[str], None]) -> None:
         """Extract when enough was said: before this returns, or in a task that `drain` waits for.
