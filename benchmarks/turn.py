@@ -13,6 +13,7 @@ import os
 import random
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -27,6 +28,7 @@ WORDS = [f"{a}{b}{c}" for a in ("ba", "ke", "lo", "mi", "nu") for b in ("r", "st
 MESSAGE = "Where do we keep the bastan of the kelum, and who asked for it?"
 FLOOR, QUIET, ONE_CHANGE, FIRST = "scandir + stat", "turn, nothing changed", "turn, one file changed", "first turn of a process"
 WATCHED, WATCHED_CHANGE = "turn with watcher, nothing changed", "turn with watcher, one file changed"
+SILENT = Config(journal=False)  # what it costs to write is no question of how large the folder is
 CASES = (QUIET, ONE_CHANGE, WATCHED, WATCHED_CHANGE, FIRST)
 
 
@@ -72,7 +74,7 @@ def measure(folder: Path, rounds: int) -> tuple[dict[str, float], float, int]:
     (folder / ".mdmemory").mkdir()  # a save makes it; without it nothing is watched
     with asyncio.Runner() as runner:
         backend = HeadCount(folder)
-        opened, opened_watched = open_memory(backend, config=Config(watch=False)), open_memory(folder)
+        opened, opened_watched = open_memory(backend, config=replace(SILENT, watch=False)), open_memory(folder, config=SILENT)
         memory, watched = runner.run(opened.__aenter__()), runner.run(opened_watched.__aenter__())
         runner.run(asyncio.sleep(0.1))
 
@@ -117,7 +119,7 @@ def floor(folder: str) -> None:
 
 async def first(folder: Path) -> None:
     """Open the folder, and have a turn: every file is read."""
-    async with open_memory(folder) as memory:
+    async with open_memory(folder, config=SILENT) as memory:
         await turn(memory)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers know the name and take it for true; importing typing would double the cost of a start
 if TYPE_CHECKING:
+    from mdmemory.agent.context import Context
     from mdmemory.agent.hints import Hint
     from mdmemory.agent.session import Session
     from mdmemory.agent.tools import Tool, ToolResult, Toolset
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mdmemory.config import Config
     from mdmemory.errors import Conflict, MdmemoryError
     from mdmemory.files.changes import Create, Delete, Rename, Replace
+    from mdmemory.files.journal import Message
     from mdmemory.files.memory_file import MemoryFile
     from mdmemory.folder.memory_folder import MemoryFolder
     from mdmemory.folder.permissions import read_only
@@ -33,6 +35,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Config",
     "Conflict",
+    "Context",
     "Create",
     "Delete",
     "Hint",
@@ -41,6 +44,7 @@ __all__ = [
     "Memory",
     "MemoryFile",
     "MemoryFolder",
+    "Message",
     "Model",
     "Rename",
     "Replace",
@@ -56,6 +60,7 @@ __all__ = [
 ]
 
 _NAMES_BY_MODULE = {
+    "mdmemory.agent.context": "Context",
     "mdmemory.agent.hints": "Hint",
     "mdmemory.agent.session": "Session",
     "mdmemory.agent.turn": "Turn",
@@ -63,6 +68,7 @@ _NAMES_BY_MODULE = {
     "mdmemory.config": "Config",
     "mdmemory.errors": "Conflict MdmemoryError",
     "mdmemory.files.changes": "Create Delete Rename Replace",
+    "mdmemory.files.journal": "Message",
     "mdmemory.files.memory_file": "MemoryFile",
     "mdmemory.folder.memory_folder": "MemoryFolder",
     "mdmemory.folder.permissions": "read_only",

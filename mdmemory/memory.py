@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Unpack
 from urllib.parse import unquote, urlsplit
 
+from mdmemory.agent.context import Context, Order, Wanted, make_context
 from mdmemory.agent.session import Session
 from mdmemory.agent.tools import Mode, Toolset
 from mdmemory.agent.write_back import When
 from mdmemory.backends.protocol import Backend
 from mdmemory.config import Config
 from mdmemory.errors import ConfigError
+from mdmemory.folder.journals import JournalFilters
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.permissions import Confirm, Policy, allow_all
 from mdmemory.models import Model, model_from_string
@@ -82,6 +84,35 @@ class Memory:
         """
         await self.folder.refresh()
         return await self.folder.search(query, limit=limit, **filters)
+
+    async def context(
+        self,
+        query: str | None = None,
+        *,
+        session: str | None = None,
+        k: int | None = None,
+        top_k: int = 5,
+        max_tokens: int | None = None,
+        order: Order = "time",
+        **filters: Unpack[JournalFilters],
+    ) -> Context:
+        """The last messages of conversations, and older ones that share words with the query: `str(context)` is for the model.
+
+        Args:
+            query: what to look for among older messages; None leaves them out.
+            session: the conversation whose last messages are the window; None takes all that `filters` allow.
+            k: messages in the window (default `config.window_messages`).
+            top_k: older messages at most.
+            max_tokens: what all of it may take, estimated (default `config.window_tokens`).
+            order: of the older messages: `time`, `score`, or a model that chooses and orders them.
+            filters: `sessions`, `after`, `before`; see `mdmemory.folder.journals.JournalFilters`.
+
+        Raises:
+            InvalidArguments: a filter that there is not.
+            Unavailable, UnsafeFile: the folder can't be looked at, or a conversation can't be read.
+        """
+        await self.folder.refresh()
+        return await make_context(self.folder, Wanted(query, session, k, top_k, max_tokens, order), filters)
 
     async def close(self) -> None:
         """End every session and close the backend."""

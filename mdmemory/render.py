@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from os import PathLike, fspath
@@ -25,20 +27,42 @@ def render(name: str, prompts_dir: str | PathLike[str] | None = None, /, **varia
     Raises:
         ConfigError: the template is missing, is not valid, or uses a variable that it is not given.
     """
+    with _explained(f"the prompt {name}.md.j2", variables):
+        template = environment(None if prompts_dir is None else fspath(prompts_dir)).get_template(f"{name}.md.j2")
+        return template.render(**variables).strip()
+
+
+def render_own(source: str, /, **variables: object) -> str:
+    """Render a template that a user gives as text; every variable that is not empty must have its place in it.
+
+    Raises:
+        ConfigError: it has no place for a variable, is not valid, or uses one that it is not given.
+    """
+    with _explained("the template", variables):
+        from jinja2.meta import find_undeclared_variables
+
+        used = find_undeclared_variables(environment(None).parse(source))
+        if missing := [name for name, value in variables.items() if value and name not in used]:
+            raise ConfigError(f"the template has no placeholder {{{{ {missing[0]} }}}}, so a part would be lost. Add it.")
+        return environment(None).from_string(source).render(**variables).strip()
+
+
+@contextmanager
+def _explained(what: str, variables: Mapping[str, object]) -> Iterator[None]:
+    """Say what is wrong with a template, as our error."""
     import jinja2
 
     try:
-        template = environment(None if prompts_dir is None else fspath(prompts_dir)).get_template(f"{name}.md.j2")
-        return template.render(**variables).strip()
+        yield
     except jinja2.UndefinedError as error:
         given = ", ".join(sorted(variables)) or "none"
-        raise ConfigError(f"the prompt {name}.md.j2 uses what it is not given: {error.message}. Given are: {given}") from error
+        raise ConfigError(f"{what} uses what it is not given: {error.message}. Given are: {given}") from error
     except jinja2.TemplateNotFound as error:  # whose own text shows host paths
         raise ConfigError(f"there is no prompt {error.name}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"the prompt {name}.md.j2 is not UTF-8; save it as UTF-8") from error
+        raise ConfigError(f"{what} is not UTF-8; save it as UTF-8") from error
     except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:  # what its expressions may raise
-        raise ConfigError(f"the prompt {name}.md.j2 can't be rendered: {error}") from error
+        raise ConfigError(f"{what} can't be rendered: {error}") from error
 
 
 @lru_cache(maxsize=8)

@@ -2,7 +2,7 @@
 
 import mdmemory
 
-NAMES = """Config Conflict Create Delete Hint Match MdmemoryError Memory MemoryFile MemoryFolder
+NAMES = """Config Conflict Context Create Delete Hint Match MdmemoryError Memory MemoryFile MemoryFolder Message
 Model Rename Replace ScriptedModel Session Tool ToolResult Toolset Turn
 model_from_string open_memory read_only""".split()
 

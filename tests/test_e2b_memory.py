@@ -70,7 +70,7 @@ async def test_a_thousand_headers_are_one_request(server: E2BServer) -> None:
 
 
 async def test_a_quiet_turn_is_one_request(server: E2BServer) -> None:
-    """A turn in which nothing changed is one scan, which brings no file; a hint is one read more."""
+    """A turn in which nothing changed is one scan and two additions to the journal; a hint is one read more."""
     backend = await opened(server)
     fill(server, 20)
     async with open_memory(backend) as memory:
@@ -78,7 +78,7 @@ async def test_a_quiet_turn_is_one_request(server: E2BServer) -> None:
         for text in ("Hello", "Hello again"):
             await (await session.turn(text)).system_prompt()
             await asyncio.sleep(0.1)
-        for text, requests in (("Xylophone", [RUN]), ("What is known of Note 7?", [RUN, RUN])):
+        for text, requests in (("Xylophone", 3 * [RUN]), ("What is known of Note 7?", 4 * [RUN])):
             server.requests.clear()
             async with session.turn(text) as turn:
                 await turn.system_prompt()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import UTC, datetime
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -178,3 +180,21 @@ def test_a_journal_that_a_person_edited_is_still_read() -> None:
     found = parse(data)
     assert [m.text.split("\n")[0] for m in found.messages] == ["Hello there", "Bye"] and found.torn == ()
     assert parse(data.replace(b"2026-11-30", b"2026-99-30")).messages == ()
+
+
+@pytest.mark.parametrize("entries", [1_000, 10_000])
+def test_parsing_takes_a_few_calls_an_entry(entries: int) -> None:
+    """However long a journal is, an entry takes at most 25 calls of functions, C's included; benchmarks/journal.py has the time."""
+    data = b"".join(entry_bytes(user("What people say in a chat, in a line or two. " * 4)) for _ in range(entries))
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        found = parse(data)
+    finally:
+        sys.setprofile(None)
+    assert len(found.messages) == entries and calls <= 25 * entries + 100

@@ -28,9 +28,9 @@ async def test_opening_creates_nothing(tmp_path: Path) -> None:
     """A folder that is not there yet is an empty memory, and is made by the first save only."""
     async with open_memory(tmp_path / "later") as memory:
         assert await memory.search("coffee") == []
-        async with memory.session().turn("Hello") as turn:
-            assert "The memory is empty." in await turn.system_prompt()
-            assert await turn.take_hint() is None
+    async with open_memory(tmp_path / "later", config=Config(journal=False)) as memory, memory.session().turn("Hello") as turn:
+        assert "The memory is empty." in await turn.system_prompt()
+        assert await turn.take_hint() is None
     assert list(tmp_path.iterdir()) == []
 
 

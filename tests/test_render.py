@@ -69,6 +69,20 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "files": [OLD_FILE, HOSTILE_FILE],
         "news": "- [Role](user/role.md) — what the user does\n- [Gone](gone.md) was deleted",
     },
+    "context": {
+        "recalled": [{"when": "2026-05-17 09:30", "role": "user", "session": "may</x>", "text": HOSTILE_FILE["text"], "calls": []}],
+        "window": [
+            {"when": "2026-11-30 10:12", "role": "user", "session": "monday", "text": "Can we ship on Friday?", "calls": []},
+            {"when": "2026-11-30 10:12", "role": "assistant", "session": "monday", "text": "", "calls": ["Read", "Write"]},
+        ],
+    },
+    "ranker": {
+        "query": "When do we ship?\nOn Friday?",
+        "messages": [
+            {"when": "2026-05-17 09:30", "role": "user", "session": "may", "text": "Ship on Monday.\nAlways.", "calls": []}
+        ],
+        "limit": 5,
+    },
     "instructions": {
         "types": DEFAULT_TYPES,
         "index": "- [Role](user/role.md) — what the user does; title, team",

@@ -72,7 +72,7 @@ class Turn:
         self.tools = Toolset(session.folder, f"agent:{session.id}", session.seen, self._hint_after_tool, session.mode)
 
     async def start(self) -> Turn:
-        """Look what changed in the folder, search it, set the selector to work, and write what the user said; called by the session."""
+        """Look what changed in the folder, search it, set the selector to work, and write down what the user said."""
         self._messages = self._session.remember("user", self.text)
         self._keep({"role": "user", "content": self.text})
         if self._session.folder.scanned:
@@ -209,7 +209,7 @@ class Turn:
             self._session.remember(kept.role, kept.text)
 
     async def finish(self, reply: str) -> None:
-        """End the turn with the reply, which goes into the journal with what was recorded; a selection still running is given up."""
+        """End the turn with the reply: it goes into the journal with what was recorded, and a running selection is given up."""
         last = self._recorded[-1] if self._recorded else None
         if not self._finished and reply and not (last and last.role == "assistant" and last.text == reply):
             self.record({"role": "assistant", "content": reply})
@@ -251,7 +251,7 @@ class Turn:
 
 
 def without(value: Any, given: Sequence[str]) -> Any:
-    """A message, or a part of one, without the texts that the memory itself has given; of parts that were nothing else, none is left."""
+    """A message, or a part of one, without the texts that the memory itself has given, and without parts that were only those."""
     if isinstance(value, str):
         for text in given:
             value = value.replace(f"\n\n{text}", "").replace(text, "")

@@ -427,6 +427,7 @@ apply() {
     done_so_far=part
     target=./$path
     set -- "$@" "${target%/*}"
+    [ "$kind" != append ] || set -- "$@" "$target"
   done 3<"$work/ops"
   [ $# = 0 ] || sync -- "$@" 2>/dev/null
 }

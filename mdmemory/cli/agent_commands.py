@@ -28,11 +28,12 @@ json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print 
 @run
 async def prompt(folder: str, message: str | None, as_json: bool) -> None:
     """Print what an agent would see: its system prompt, and a hint."""
+    from mdmemory.config import Config
     from mdmemory.memory import open_memory
     from mdmemory.render import estimate_tokens
 
     require_folder(folder)
-    async with open_memory(folder) as memory:
+    async with open_memory(folder, config=Config(journal=False)) as memory:
         await memory.folder.refresh()  # a turn would go on without a memory that can't be looked at
         async with memory.session().turn(message or "") as turn:
             system = await turn.system_prompt()
@@ -65,7 +66,7 @@ async def prompt(folder: str, message: str | None, as_json: bool) -> None:
 )
 @click.option("--selector", metavar="SPEC", help="The model that chooses files for hints; without it, shared words do.")
 @click.option("-m", "--message", multiple=True, metavar="TEXT", help="Say this and leave; may be given several times.")
-@click.option("--session", "session_id", metavar="ID", help="Names the conversation in the memory's history.")
+@click.option("--session", "session_id", metavar="ID", help="Goes on with the conversation of this name, or begins it.")
 @json_lines_option
 @run
 def chat(folder: str, model: str, selector: str | None, message: tuple[str, ...], session_id: str | None, as_json: bool) -> None:

@@ -182,7 +182,9 @@ async def run_turn(
                 message = assistant(f"{message['content'] or ''} {note}".strip())
                 messages.append(message)
         finally:
-            _answer_open_calls(messages)
+            for answer in _open_calls(messages):
+                messages.append(answer)
+                turn.record(answer)
         reply: str = message["content"] or ""
         await turn.finish(reply)
         if turn.status.degraded:
@@ -225,10 +227,11 @@ def _shown(text: str) -> str:
     return line if len(line) <= _MAX_TARGET else line[: _MAX_TARGET - 3] + "..."
 
 
-def _answer_open_calls(messages: list[Message]) -> None:
-    """Say of tool calls that were cut short that they were: models refuse a conversation with calls left open."""
+def _open_calls(messages: list[Message]) -> list[Message]:
+    """Answers to tool calls that were cut short: models refuse a conversation with calls left open."""
     last = max((n for n, message in enumerate(messages) if message.get("tool_calls")), default=None)
-    if last is not None:
-        answered = {message.get("tool_call_id") for message in messages[last + 1 :]}
-        calls = [call for call in messages[last]["tool_calls"] if call["id"] not in answered]
-        messages += [{"role": "tool", "tool_call_id": call["id"], "content": _INTERRUPTED} for call in calls]
+    if last is None:
+        return []
+    answered = {message.get("tool_call_id") for message in messages[last + 1 :]}
+    calls = [call for call in messages[last]["tool_calls"] if call["id"] not in answered]
+    return [{"role": "tool", "tool_call_id": call["id"], "content": _INTERRUPTED} for call in calls]

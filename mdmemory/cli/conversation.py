@@ -14,6 +14,7 @@ import click
 
 from mdmemory.cli.chat_loop import ChatModel, Message, run_turn
 from mdmemory.cli.terminal import harmless, one_line, print_json
+from mdmemory.config import Config
 from mdmemory.errors import MdmemoryError
 from mdmemory.memory import open_memory
 from mdmemory.models import Model
@@ -105,8 +106,10 @@ def converse(
     screen: Screen,
     messages: Iterable[str] | None = None,
     selector: Model | str | None = None,
+    config: Config | None = None,
 ) -> None:
-    """Talk until the messages end. Between the replies nothing runs, so that Ctrl-C at the prompt just leaves.
+    """Talk until the messages end, from where the session ended before. Between the replies nothing runs, so that Ctrl-C at the
+    prompt just leaves.
 
     Args:
         messages: what the user says; None reads standard input.
@@ -118,15 +121,15 @@ def converse(
     """
     logging.getLogger("mdmemory").addHandler(logging.NullHandler())  # the screen shows what went wrong
     typed = messages is None and sys.stdin.isatty()
-    history: list[Message] = []
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
         if close := getattr(agent, "close", None):
             opened.push_async_callback(close)
         try:
-            memory = runner.run(opened.enter_async_context(open_memory(folder, model=selector)))
+            memory = runner.run(opened.enter_async_context(open_memory(folder, model=selector, config=config)))
             runner.run(memory.folder.refresh())
             session = memory.session(session_id)
+            history: list[Message] = [dict(message.data) for message in runner.run(session.messages())]
             if typed:
                 _greet(folder, len(memory.folder.files))
             for text in _typed(screen) if typed else messages or _piped():

@@ -16,6 +16,7 @@ from mdmemory.backends.protocol import LOG, TAIL_BYTES
 from mdmemory.cli.chat_loop import Message, ScriptedChat, assistant, calling
 from mdmemory.cli.conversation import JsonScreen, PlainScreen, converse
 from mdmemory.cli.terminal import CalledWrongly, command_on, failure, print_json
+from mdmemory.config import Config
 from mdmemory.models import ScriptedModel
 
 HOME = """---
@@ -42,6 +43,7 @@ FILES = {"user/home.md": HOME, "feedback/answers.md": ANSWERS}
 FIRST = "Remember: I live in Hangzhou and prefer concise Chinese answers. I read them on my phone between meetings."
 SECOND = "Where should I go for a walk this evening?"
 SESSIONS = {1: "demo-1", 2: "demo-2"}
+SILENT = Config(journal=False)  # so that a demo goes the same way each time
 SCRIPTED = "The model in this demo is scripted; its tools, the files, the index and the hints are real."
 
 
@@ -77,7 +79,14 @@ def play(folder: str, act: int, as_json: bool) -> int:
     if act == 1:
         missing = [path for path in FILES if not (Path(folder).expanduser() / path).exists()]
         calls = [calling("Write", file_path=path, content=FILES[path]) for path in missing]
-        converse(folder, session, ScriptedChat([*calls, assistant("记住了：您住在杭州，回答用简洁的中文。")]), screen, [FIRST])
+        converse(
+            folder,
+            session,
+            ScriptedChat([*calls, assistant("记住了：您住在杭州，回答用简洁的中文。")]),
+            screen,
+            [FIRST],
+            config=SILENT,
+        )
         return 0
     picks = {
         "files": [
@@ -85,7 +94,7 @@ def play(folder: str, act: int, as_json: bool) -> int:
             {"path": "feedback/answers.md", "reason": "how to word the answer"},
         ]
     }
-    converse(folder, session, ScriptedChat([_recommend]), screen, [SECOND], ScriptedModel([picks]))
+    converse(folder, session, ScriptedChat([_recommend]), screen, [SECOND], ScriptedModel([picks]), SILENT)
     return 0
 
 

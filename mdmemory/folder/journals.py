@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,7 +84,7 @@ class Journals:
     def sessions(self) -> list[str]:
         """The ids of all sessions, the one that changed last first."""
         there = self._catalog.journals
-        paths = sorted({*there, *self._own}, key=lambda path: (-there[path].mtime_ns if path in there else -math.inf, path))
+        paths = sorted(there, key=lambda path: (-there[path].mtime_ns, path))
         return list(dict.fromkeys(session for path in paths if (session := session_of(path)) is not None))
 
     async def append(self, session: str, messages: Sequence[Message], about: Mapping[str, str] = {}) -> tuple[str, ...]:
@@ -116,6 +115,9 @@ class Journals:
             path = paths[-1] if paths else check(file_of(session, first.at))
             ops: list[Op] = [] if paths else [Put(path, opening(session, first, about), ABSENT, required=False)]
             await self._backend.commit(uuid.uuid4().hex, [*ops, *_appends(path, new.values())])
+            if not paths:
+                self._catalog.told([path])
+                self._own.pop(path, None)  # of a file that was deleted
             self._own.setdefault(path, {}).update(new)
         others = [message.id for message in messages if known[message.id].data != message.data]
         return tuple(f"session {session} has another message {id}, which stays as it is" for id in others)
@@ -162,7 +164,7 @@ class Journals:
     async def search(
         self, query: str, *, limit: int = 5, leave_out: Iterable[Said] = (), **filters: Unpack[JournalFilters]
     ) -> list[Said]:
-        """Messages that share words with the query, best first.
+        """Messages that share words with the query, best first; short ones have words of those beside them.
 
         Args:
             leave_out: messages that are known anyway.
@@ -198,14 +200,10 @@ class Journals:
         chosen = [chosen] if isinstance(chosen, str) else chosen
         return [session for session in self.sessions if chosen is None or session in chosen]
 
-    def torn(self, session: str) -> list[str]:
-        """What is known of entries that were cut off, in the files of a session that were read."""
-        return [what for path in self._files_of(session) if path in self._parsed for what in self._parsed[path].torn]
-
     def _files_of(self, session: str) -> list[str]:
         """The files of a session, oldest first: it has several when two processes began it in two months."""
         name = file_of(session, datetime.min).rpartition("/")[2]
-        return sorted(path for path in {*self._catalog.journals, *self._own} if path.endswith(f"/{name}"))
+        return sorted(path for path in self._catalog.journals if path.endswith(f"/{name}"))
 
     def _messages_in(self, path: str) -> Iterable[Message]:
         return self._parsed[path].messages.values() if path in self._parsed else ()
@@ -227,17 +225,17 @@ class Journals:
         if isinstance(found, FileProblem):
             if found.kind != "absent":
                 raise problem_error(path, found)
-            self._catalog.journals.pop(path, None)
-            self._parsed.pop(path, None)
+            for known in (self._catalog.journals, self._parsed, self._own):
+                known.pop(path, None)
             return False
         parsed = self._parsed[path]
         reported = len(parsed.torn)
         more = parsed.take(found)
         for what in list(parsed.torn)[reported:]:
             logger.warning("%s: %s; it is passed over", path, what)
-        own = self._own.get(path, {})
-        for id in own.keys() & parsed.messages.keys():
-            del own[id]
+        left = {id: message for id, message in self._own.pop(path, {}).items() if id not in parsed.messages}
+        if left:
+            self._own[path] = left
         return more
 
 

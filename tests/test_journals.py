@@ -1,0 +1,405 @@
+"""The conversations of a folder: added at the end at a cost that does not grow, read from there on, searched by words."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from children import end, start
+from counting import CountingBackend
+from folders import on_disk
+from local_shell import KINDS, LocalShell
+from test_local_kill import die_before
+
+from mdmemory import Config
+from mdmemory.backends.local import LocalBackend
+from mdmemory.backends.protocol import Append, Backend, File, FileProblem, Op, Range
+from mdmemory.backends.shell import ShellBackend
+from mdmemory.errors import InvalidArguments, InvalidPath, Unavailable, UnsafeFile
+from mdmemory.files.journal import Message, entry_bytes, file_of, new_message, parse
+from mdmemory.folder.journals import Journals
+from mdmemory.folder.memory_folder import MemoryFolder
+
+
+def said(text: str, id: str | None = None, role: str = "user", **more: Any) -> Message:
+    """A message."""
+    return new_message({"role": role, "content": text, **more}, id)
+
+
+async def looked(folder: MemoryFolder) -> Journals:
+    """The journals after a look at the folder."""
+    await folder.refresh()
+    return folder.journals
+
+
+def file_in(root: Path, session: str) -> Path:
+    """The one file of a session."""
+    [place] = root.glob(f"journal/*/*/{session}.md")
+    return place
+
+
+def texts(messages: list[Message]) -> list[str]:
+    """What was said."""
+    return [message.text for message in messages]
+
+
+class ReadBytes(LocalBackend):
+    """Notes which parts of which files are read, and what is appended."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.parts: list[tuple[str, Range | None]] = []
+        self.appended: list[Append] = []
+        self.brought = 0
+
+    async def read(self, wanted: Mapping[str, Range | None]) -> Mapping[str, File | FileProblem]:
+        """Note, and read."""
+        self.parts += wanted.items()
+        found = await super().read(wanted)
+        self.brought += sum(len(file.data) for file in found.values() if isinstance(file, File))
+        return found
+
+    async def commit(self, commit_id: str, ops: list[Op]) -> Mapping[str, str]:  # type: ignore[override]  # lists are what it gets
+        """Note, and commit."""
+        self.appended += [op for op in ops if isinstance(op, Append)]
+        return await super().commit(commit_id, ops)
+
+
+async def test_a_conversation_is_a_file_that_says_what_it_is(tmp_path: Path) -> None:
+    """V1: the first message makes the file of its month with frontmatter; it and all later ones come back byte for byte."""
+    journals = await looked(on_disk(tmp_path))
+    messages = [said("Hello\r\n", "m1"), said("## user · 2026-11-30 10:12:03Z · m1", "m2", "assistant"), said("\ufeff\0", "m3")]
+    assert await journals.append("monday", messages[:2], {"user": "ada"}) == ()
+    assert await journals.append("monday", messages[2:]) == ()
+    place = tmp_path / file_of("monday", messages[0].at)
+    data = place.read_bytes()
+    assert data.startswith(b"---\nname: Conversation monday\n") and data.count(b"\n---\n") == 1 and b"\nuser: ada\n" in data
+    assert list(parse(data).messages) == messages == await (await looked(on_disk(tmp_path))).messages("monday")
+
+
+async def test_a_message_that_is_there_is_not_written_again(tmp_path: Path) -> None:
+    """R2: the same id again leaves the bytes as they are, in this process and the next, however far back the first one is."""
+    journals = await looked(on_disk(tmp_path))
+    await journals.append("s", [said("first", "s-1"), *(said("x" * 1_000) for _ in range(100))])
+    before = file_in(tmp_path, "s").read_bytes()
+    assert len(before) > 65_536 + 1_000
+    for again in (journals, await looked(on_disk(tmp_path))):
+        assert await again.append("s", [said("first", "s-1")]) == ()
+        assert file_in(tmp_path, "s").read_bytes() == before
+
+
+async def test_an_id_that_comes_with_other_words_is_reported(tmp_path: Path) -> None:
+    """R2: another message under an id that is taken is not written, and a warning says so; the others are."""
+    journals = await looked(on_disk(tmp_path))
+    await journals.append("s", [said("first", "s-1")])
+    [warning] = await journals.append("s", [said("other", "s-1"), said("second", "s-2")])
+    assert "s-1" in warning and texts(await journals.messages("s")) == ["first", "second"]
+    assert b"other" not in file_in(tmp_path, "s").read_bytes()
+
+
+async def test_an_append_reads_nothing_and_what_others_add_is_read_alone(tmp_path: Path) -> None:
+    """An append is one commit with one entry; a look after another process's append reads that entry, and an unchanged file not."""
+    others = await looked(on_disk(tmp_path))
+    await others.append("s", [said("y" * 3_000) for _ in range(100)])
+    await asyncio.sleep(0.05)  # older than what a scan takes for too fresh
+    backend = ReadBytes(tmp_path)
+    folder = MemoryFolder(backend, Config(watch=False))
+    journals = await looked(folder)
+    await journals.append("s", [said("mine"), said("mine too")])
+    assert backend.parts == [] and len(backend.appended) == 1
+    assert len(await journals.messages("s")) == 102
+    await others.append("s", [said("theirs")])
+    await asyncio.sleep(0.05)
+    backend.parts.clear()
+    backend.brought = 0
+    await folder.refresh()
+    assert texts(await journals.messages("s"))[-3:] == ["mine", "mine too", "theirs"]
+    assert len(backend.parts) == 1 and backend.brought < 1_000
+    for _ in range(2):
+        await folder.refresh()
+        await journals.messages("s")
+    assert len(backend.parts) == 1
+
+
+async def test_a_watched_journal_is_read_only_when_it_changed(tmp_path: Path) -> None:
+    """With a watcher, what another process adds is seen without a scan, and nothing is read while nothing is told."""
+    others = await looked(on_disk(tmp_path))
+    await others.append("s", [said("one")])
+    backend = ReadBytes(tmp_path)
+    folder = MemoryFolder(backend)
+    for _ in range(3):
+        await folder.refresh()
+    assert texts(await folder.journals.messages("s")) == ["one"]
+    await others.append("s", [said("two")])
+    await folder.refresh()
+    assert texts(await folder.journals.messages("s")) == ["one", "two"]
+    backend.parts.clear()
+    await folder.refresh()
+    assert texts(await folder.journals.messages("s")) == ["one", "two"] and backend.parts == []
+    await folder.close()
+
+
+def journal_of(size: int, root: Path) -> Path:
+    """A journal that has one entry at its end and a hole of this size before it."""
+    place = root / "journal/2026/11/s.md"
+    place.parent.mkdir(parents=True)
+    with open(place, "wb") as file:
+        file.truncate(size)
+        file.seek(size)
+        file.write(b"\n" + entry_bytes(said("before", "m1")))
+    return place
+
+
+def bytes_read() -> int:
+    """How many bytes this process has read so far."""
+    fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(fields["rchar"])
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="only Linux counts what a process reads")
+async def test_an_append_costs_the_same_however_large_the_file_is(tmp_path: Path) -> None:
+    """One more message at the end of 64 GiB reads what it reads at the end of 1 KiB: at most the last 64 KB."""
+    costs = []
+    for size in (1_024, 1 << 36):
+        root = tmp_path / str(size)
+        place = journal_of(size, root)
+        backend = LocalBackend(root)
+        await backend.commit("c0", [Append("journal/2026/11/s.md", entry_bytes(said("warm", "m2")), "<!-- end m2 ")])
+        before = bytes_read()
+        await backend.commit("c1", [Append("journal/2026/11/s.md", entry_bytes(said("after", "m3")), "<!-- end m3 ")])
+        costs.append(bytes_read() - before)
+        with open(place, "rb") as file:
+            file.seek(size)
+            assert [message.id for message in parse(file.read()).messages] == ["m1", "m2", "m3"]
+    assert costs[1] - costs[0] < 70_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_append_over_a_shell_costs_the_same_however_large_the_file_is(kind: str, tmp_path: Path) -> None:
+    """At the end of 64 GiB, which no tool can read in ten seconds, a message is added, and added again leaves it as it is."""
+    place = journal_of(1 << 36, tmp_path / "memory")
+    backend = ShellBackend(LocalShell(kind, tmp_path), str(tmp_path / "memory"), timeout_s=10)
+    for n in range(2):
+        await backend.commit(f"c{n}", [Append("journal/2026/11/s.md", entry_bytes(said("after", "m2")), "<!-- end m2 ")])
+    with open(place, "rb") as file:
+        file.seek(1 << 36)
+        assert [message.id for message in parse(file.read()).messages] == ["m1", "m2"]
+
+
+async def test_a_journal_larger_than_one_read_is_read_in_parts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Entries that lie across the parts, and one larger than a part, come whole, and nothing is taken for torn."""
+    journals = await looked(on_disk(tmp_path))
+    messages = [said(f"{n} " + "z" * 700_000, f"m{n}") for n in range(7)] + [said("w" * 9_000_000, "big"), said("last", "last")]
+    await journals.append("s", messages)
+    again = await looked(on_disk(tmp_path))
+    assert await again.messages("s") == messages and caplog.messages == []
+
+
+async def test_what_was_cut_off_is_passed_over_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A torn tail loses its own entry only, is named once in the log, and the next append is whole."""
+    journals = await looked(on_disk(tmp_path))
+    await journals.append("s", [said("whole", "m1"), said("to be torn", "m2")])
+    place = file_in(tmp_path, "s")
+    place.write_bytes(place.read_bytes()[:-15])
+    journals = await looked(on_disk(tmp_path))
+    with caplog.at_level(logging.WARNING, "mdmemory"):
+        assert texts(await journals.messages("s")) == ["whole"]
+        await journals.append("s", [said("later", "m3"), said("to be torn", "m2")])
+        assert texts(await journals.messages("s")) == ["whole", "later", "to be torn"]
+    [report] = caplog.messages
+    assert "m2" in report and "cut off" in report and str(tmp_path) not in report
+    assert texts(await (await looked(on_disk(tmp_path))).messages("s")) == ["whole", "later", "to be torn"]
+
+
+async def test_what_a_person_changes_in_a_journal_is_read_anew(tmp_path: Path) -> None:
+    """A name blacked out in an early entry shows at the next look, and an emptied or deleted file is an empty conversation."""
+    folder = on_disk(tmp_path, config=Config(watch=False))
+    journals = await looked(folder)
+    await journals.append("s", [said("I am Ada Lovelace"), said("Hello")])
+    await folder.refresh()
+    await journals.messages("s")
+    place = file_in(tmp_path, "s")
+    place.write_bytes(place.read_bytes().replace(b"I am Ada Lovelace", b"I am ***"))
+    await folder.refresh()
+    assert texts(await journals.messages("s")) == ["I am ***", "Hello"]
+    place.write_bytes(b"")
+    await folder.refresh()
+    assert await journals.messages("s") == []
+    place.unlink()
+    await folder.refresh()
+    assert await journals.messages("s") == [] and journals.sessions == []
+
+
+async def test_two_processes_on_one_session(tmp_path: Path) -> None:
+    """Two processes that talk in one session at once keep each other's messages, in one file with one frontmatter."""
+
+    async def talk(process: int) -> None:
+        journals = await looked(on_disk(tmp_path))
+        for n in range(50):
+            await journals.append("s", [said(f"{process}-{n}"), said("x", f"shared-{n}")])
+
+    children = [start(lambda process=process: asyncio.run(talk(process))) for process in range(4)]  # type: ignore[misc]  # typed above
+    assert [end(pid) for pid in children] == [0] * 4
+    data = file_in(tmp_path, "s").read_bytes()
+    found = parse(data)
+    own = [message.text for message in found.messages if not message.id.startswith("shared-")]
+    assert sorted(own) == sorted(f"{process}-{n}" for process in range(4) for n in range(50)) and found.torn == ()
+    assert data.count(b"started:") == 1 and data.count(b"<!-- end shared-") == 50
+
+
+async def test_a_session_that_began_in_two_months_is_one(tmp_path: Path) -> None:
+    """Files of several months with one name are one conversation, and what is new goes to the last."""
+    for month, text in (("11", "November"), ("12", "December")):
+        place = tmp_path / f"journal/2026/{month}/s.md"
+        place.parent.mkdir(parents=True)
+        place.write_bytes(entry_bytes(said(text)))
+    journals = await looked(on_disk(tmp_path))
+    await journals.append("s", [said("later")])
+    assert texts(await journals.messages("s")) == ["November", "December", "later"] and journals.sessions == ["s"]
+    assert b"later" in (tmp_path / "journal/2026/12/s.md").read_bytes()
+
+
+@pytest.fixture
+def acknowledged() -> Iterator[tuple[int, int]]:
+    """A pipe for what a child has been promised."""
+    pipe = os.pipe()
+    yield pipe
+    for fd in pipe:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("after_s", [0.05, 0.1, 0.2, 0.3, 0.4])
+def test_every_acknowledged_message_survives_a_kill(after_s: float, acknowledged: tuple[int, int], tmp_path: Path) -> None:
+    """G2: a process that is killed while it appends leaves every message whose append returned, and a file that goes on."""
+    get, put = acknowledged
+    os.set_blocking(get, False)
+
+    async def talk() -> None:
+        journals = await looked(on_disk(tmp_path))
+        for n in range(100_000):
+            await journals.append("s", [said(f"{n} " + "x" * 5_000, f"m{n}")])
+            os.write(put, b"%d\n" % n)
+
+    pid = start(lambda: asyncio.run(talk()))
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob("journal/*/*/s.md")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(after_s)
+    os.kill(pid, signal.SIGKILL)
+    assert end(pid) == -signal.SIGKILL
+    promised = os.read(get, 1 << 20).split() if after_s else []
+
+    async def go_on() -> list[str]:
+        journals = await looked(on_disk(tmp_path))
+        await journals.append("s", [said("after", "after")])
+        return [message.id for message in await journals.messages("s")]
+
+    ids = asyncio.run(go_on())
+    assert ids[: len(promised)] == [f"m{n.decode()}" for n in promised] and ids[-1] == "after"
+    assert len(ids) in (len(promised) + 1, len(promised) + 2)
+
+
+def test_a_kill_before_any_system_call_of_an_append(tmp_path: Path) -> None:
+    """G2: whichever system call is the last, the first message stays, the second is whole or absent, and the third is added."""
+    call, code = 0, -signal.SIGKILL
+    while code == -signal.SIGKILL:
+        call += 1
+        root = tmp_path / str(call)
+
+        async def add(n: int, root: Path = root) -> list[str]:
+            journals = await looked(on_disk(root))
+            await journals.append("s", [said(f"text {n}", f"m{n}")])
+            return texts(await journals.messages("s"))
+
+        def work(root: Path = root, call: int = call) -> None:
+            entry = Append(file_of("s", said("x").at), entry_bytes(said("text 2", "m2")), "<!-- end m2 ")
+            backend = LocalBackend(root)
+            die_before(call)
+            backend._commit("c2", [entry])
+            sys.setprofile(None)
+
+        asyncio.run(add(1))
+        code = end(start(work))
+        assert asyncio.run(add(3)) in (["text 1", "text 2", "text 3"], ["text 1", "text 3"])
+    assert code == 0 and call > 8
+
+
+async def test_older_messages_are_found_by_their_words(tmp_path: Path) -> None:
+    """R3: 10 matches give 5, best first, none of those left out; what is added later is found too, in its own piece."""
+    journals = await looked(on_disk(tmp_path))
+    await journals.append("s", [said(f"the harbour is number {n}" if n % 10 == 0 else f"nothing {n}", f"m{n}") for n in range(120)])
+    found = await journals.search("harbour", leave_out=await journals.window(["s"], 30))
+    assert len(found) == 5 and {each.message.id for each in found} <= {f"m{n}" for n in range(0, 90, 10)}
+    assert found[0].score == 1.0 or (found[0].score or 0) >= (found[-1].score or 0) > 0
+    await journals.append("s", [said("a lighthouse", "new")])
+    assert next(each.message.id for each in await journals.search("lighthouse")) == "new"
+    assert await journals.search("???") == [] == await journals.search("harbour", limit=0)
+
+
+async def test_a_search_may_be_narrowed(tmp_path: Path) -> None:
+    """G3, S3: of 60 matches in one conversation and one in another, the filter gives exactly that one; days filter as well."""
+    journals = await looked(on_disk(tmp_path))
+    await journals.append("a", [said("coffee") for _ in range(60)])
+    await journals.append("b", [said("coffee, too")])
+    [found] = await journals.search("coffee", sessions="b")
+    assert (found.session, found.message.text) == ("b", "coffee, too")
+    today = f"{said('x').at:%Y-%m-%d}"
+    assert len(await journals.search("coffee", limit=70, after=today, before=today)) == 61
+    assert await journals.search("coffee", before="2020") == [] == await journals.search("coffee", sessions=["c"])
+    for wrong in ({"session": "b"}, {"after": "yesterday"}):
+        with pytest.raises(InvalidArguments):
+            await journals.search("coffee", **wrong)  # type: ignore[arg-type]  # a filter that there is not
+
+
+async def test_a_window_begins_with_no_answer_without_its_call(tmp_path: Path) -> None:
+    """C8: an answer of a tool whose call is further back is left out; one after its call stays, in both forms."""
+    journals = await looked(on_disk(tmp_path))
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "4"}
+    trace = [
+        said("How many?", "m1"),
+        new_message({"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function"}]}, "m2"),
+        new_message({"role": "tool", "tool_call_id": "c1", "content": "3"}, "m3"),
+        new_message({"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "Count", "input": {}}]}, "m4"),
+        new_message({"role": "user", "content": [result]}, "m5"),
+        said("Four.", "m6", "assistant"),
+    ]
+    await journals.append("s", trace)
+    for k, first in ((6, "m1"), (5, "m2"), (4, "m4"), (3, "m4"), (2, "m6"), (1, "m6")):
+        assert (await journals.window(["s"], k))[0].message.id == first
+    assert await journals.window(["s"], 0) == []
+
+
+async def test_what_can_not_be_written_raises_and_says_why(tmp_path: Path) -> None:
+    """An unusable name, a link in the way and a folder never looked at are errors that show no host path; nothing is written."""
+    folder = on_disk(tmp_path)
+    with pytest.raises(Unavailable, match="not been looked at"):
+        await folder.journals.append("s", [said("x")])
+    journals = await looked(folder)
+    with pytest.raises(InvalidPath, match="bytes"):
+        await journals.append("x" * 300, [said("x")])
+    (tmp_path / "journal").symlink_to(tmp_path.parent)
+    with pytest.raises(UnsafeFile) as caught:
+        await journals.append("s", [said("x")])
+    assert str(tmp_path) not in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [LocalBackend, lambda root: CountingBackend(LocalBackend(root))], ids=["local", "wrapped"])
+async def test_a_name_that_no_file_may_have_is_written_otherwise(make: Any, tmp_path: Path) -> None:
+    """A session's id with slashes, dots or colons makes one plain file, and is found by its id again."""
+    backend: Backend = make(tmp_path)
+    journals = await looked(MemoryFolder(backend))
+    for session in ("../../etc/passwd", ".hidden", "-rf", "user:ada/2026", "大明", "%41"):
+        await journals.append(session, [said(session)])
+    again = await looked(on_disk(tmp_path))
+    assert sorted(again.sessions) == sorted(["../../etc/passwd", ".hidden", "-rf", "user:ada/2026", "大明", "%41"])
+    for session in again.sessions:
+        assert texts(await again.messages(session)) == [session]
+    assert {path.parent.parent.parent.name for path in tmp_path.rglob("*.md")} == {"journal"}
