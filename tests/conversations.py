@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from mdmemory import ScriptedModel
+from mdmemory.agent.extractor import Extraction, extract
 from mdmemory.files.journal import Message, new_message
+from mdmemory.files.memory_file import MemoryFile, parse
+from mdmemory.folder.memory_folder import MemoryFolder
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -28,3 +33,21 @@ def memory(name: str, body: str, *sources: int, action: str = "add", **fields: s
 def reply(*memories: dict[str, Any], summary: str = "") -> dict[str, Any]:
     """A model's whole reply."""
     return {"memories": list(memories), "summary": summary}
+
+
+async def drawn(folder: MemoryFolder, talk: list[Message], *replies: Any, session: str = "s1") -> Extraction:
+    """One extraction, whose mark is added to the conversation."""
+    result = await extract(folder, ScriptedModel(list(replies)), session, talk)
+    assert result is not None
+    talk.append(result.mark)
+    return result
+
+
+def file(root: Path, path: str) -> MemoryFile:
+    """A memory file on disk."""
+    return parse(path, (root / path).read_bytes())
+
+
+def statuses(result: Extraction) -> list[tuple[str, str]]:
+    """Status and path of each outcome."""
+    return [(outcome.status, outcome.path) for outcome in result.outcomes]

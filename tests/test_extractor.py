@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import json
-import logging
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import memory, reply, said
+from conversations import drawn, file, memory, reply, said, statuses
 from folders import log_of, on_disk, visible
 from folders import memory as note
 
-from mdmemory import Config, ScriptedModel
-from mdmemory.agent.extractor import Extraction, extract, pending
-from mdmemory.errors import InvalidReply, MdmemoryError, PermissionDenied
+from mdmemory import ScriptedModel
+from mdmemory.agent.extractor import extract, pending
+from mdmemory.errors import InvalidReply
 from mdmemory.files.changes import Change, Create, Delete
-from mdmemory.files.journal import MARK, Message, new_message
-from mdmemory.files.memory_file import MemoryFile, parse
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.files.journal import MARK, new_message
 
 TALK = said("I live in Hangzhou and I drink green tea.", "Noted!")
 HOME = memory("Home", "Lives in Hangzhou.", path="user/home.md")
 TEA = memory("Tea", "Drinks green tea.", path="user/tea.md")
-
-
-async def drawn(folder: MemoryFolder, talk: list[Message], *replies: Any, session: str = "s1") -> Extraction:
-    """One extraction, whose mark is added to the conversation."""
-    result = await extract(folder, ScriptedModel(list(replies)), session, talk)
-    assert result is not None
-    talk.append(result.mark)
-    return result
-
-
-def file(root: Path, path: str) -> MemoryFile:
-    """A memory file on disk."""
-    return parse(path, (root / path).read_bytes())
-
-
-def statuses(result: Extraction) -> list[tuple[str, str]]:
-    """Status and path of each outcome."""
-    return [(outcome.status, outcome.path) for outcome in result.outcomes]
 
 
 async def test_a_fact_becomes_a_file_that_names_its_source(tmp_path: Path) -> None:
@@ -97,66 +76,6 @@ async def test_a_reply_that_is_none_loses_nothing(tmp_path: Path, answer: Any) -
     assert statuses(await drawn(folder, talk, reply(HOME))) == [("created", "user/home.md")]
 
 
-async def test_the_same_fact_twice_is_one_file(tmp_path: Path) -> None:
-    """M2: a fact that is there already stays one file, whether the model says so or proposes it again, in other spelling too."""
-    folder, talk = on_disk(tmp_path), list(TALK)
-    await drawn(folder, talk, reply(HOME))
-    talk += said("As I said, I live in Hangzhou.", "Yes.", first=3)
-    before = visible(tmp_path)
-    result = await drawn(folder, talk, reply({**HOME, "action": "none"}, memory("City", "lives in  hangzhou", path="user/city.md")))
-    assert statuses(result) == [("existing", "user/home.md")] * 2 and visible(tmp_path) == before
-
-
-async def test_a_contradiction_supersedes(tmp_path: Path) -> None:
-    """M2: "now at company B": the current file says B; the old one says A, with the day on which it ended, else unchanged."""
-    old = note("Employer", "where the user works", body="Works at A.", x_mine="kept")
-    folder, talk = on_disk(tmp_path, {"user/employer.md": old}), said("I now work at B.", "Congratulations!")
-    new = memory("Employer", "Works at B.", action="supersede", path="user/employer.md", replaces="user/employer.md")
-    result = await drawn(folder, talk, reply(new))
-    assert statuses(result) == [("superseded", "user/employer-2.md")]
-    current = file(tmp_path, "user/employer-2.md").header
-    assert (current.supersedes, current.valid_from, current.source) == ("user/employer.md", "2026-03-02", ("s1#m1",))
-    assert (tmp_path / "user/employer.md").read_bytes() == old.replace(b"---\n\n", b'valid_until: "2026-03-02"\n---\n\n')
-    assert [match.path for match in await folder.search("where does the user work")] == ["user/employer-2.md"]
-    assert [match.path for match in await folder.search("where the user works", as_of="2026-01-05")] == ["user/employer.md"]
-
-
-async def test_an_update_keeps_what_people_wrote_meanwhile(tmp_path: Path) -> None:
-    """M2, E4: an update changes body, description and source; an edit made while the model thought is merged, unknown keys stay."""
-    old = note("Tea", "what the user drinks", body="Green tea.\n\nNo sugar.\n\nIn the morning.", x_mine="kept")
-    folder, talk = on_disk(tmp_path, {"tea.md": old}), said("I take honey with my green tea.", "OK.")
-
-    def think(_: Any) -> Any:
-        (tmp_path / "tea.md").write_bytes(old.replace(b"In the morning", b"In the morning, said a person"))
-        body = "Green tea, with honey.\n\nNo sugar.\n\nIn the morning."
-        return reply(memory("Tea", body, action="update", path="tea.md", description="tea; honey"))
-
-    assert statuses(await drawn(folder, talk, think)) == [("updated", "tea.md")]
-    tea = file(tmp_path, "tea.md")
-    assert tea.body == "\nGreen tea, with honey.\n\nNo sugar.\n\nIn the morning, said a person.\n"
-    assert tea.header.description == "tea; honey" and (tea.header.fields or {})["x_mine"] == "kept"
-    assert tea.header.source == ("s1#m1",)
-    talk += said("And lemon.", "OK.", first=3)
-    await drawn(folder, talk, reply(memory("Tea", "With lemon.", 1, path="tea.md")))
-    tea = file(tmp_path, "tea.md")  # an `add` to a file that is there is appended, and the sources are a list
-    assert tea.body.endswith("said a person.\n\nWith lemon.\n") and tea.header.source == ("s1#m1", "s1#m3")
-
-
-async def test_odd_proposals_lose_nothing(tmp_path: Path) -> None:
-    """M1: an update of a file that is not there is a new file; a path that no memory may have is replaced by one from the name."""
-    odd = [
-        memory("One", "First.", action="update", path="gone.md"),
-        memory("Two", "Second.", path="../../etc/passwd"),
-        memory("Three", "Third.", path="journal/x.md"),
-        memory("Four", "Fourth.", action="supersede", replaces="nothing.md"),
-        memory("Five" * 100, "Fifth.\ud83d", path="five.md"),
-    ]
-    result = await drawn(on_disk(tmp_path), list(TALK), reply(*odd, summary="\ud83d"))
-    paths = ["gone.md", "user/two.md", "user/three.md", "user/four.md"]
-    assert statuses(result) == [*(("created", path) for path in paths), ("dropped", "five.md")]
-    assert set(visible(tmp_path)) == {*paths, "MEMORY.md"} and "surrogate" in result.outcomes[-1].reason
-
-
 async def test_hints_and_what_the_memory_answers_are_not_extracted(tmp_path: Path) -> None:
     """P3, X1: of hints, of the memory's own tools and of system messages the model sees nothing; other tools' answers it does."""
     calls = [
@@ -180,12 +99,6 @@ async def test_hints_and_what_the_memory_answers_are_not_extracted(tmp_path: Pat
     assert "Where do I live?" in prompt and "CURL TEXT" in prompt and "In Hangzhou." in prompt
     for hidden in ("SYSTEM TEXT", "HINT TEXT", "READ TEXT", "UNKNOWN TEXT", "ALONE", "RESULT TEXT"):
         assert hidden not in prompt
-
-
-async def test_what_only_the_assistant_said_is_not_remembered(tmp_path: Path) -> None:
-    """X1: what the assistant says may come from the memory itself, so a proposal needs a message of the user or of a tool."""
-    result = await drawn(on_disk(tmp_path), list(TALK), reply({**HOME, "sources": [2]}, {**TEA, "sources": []}))
-    assert [outcome.status for outcome in result.outcomes] == ["dropped", "dropped"] and visible(tmp_path) == {}
 
 
 async def test_fifty_recalls_leave_one_note(tmp_path: Path) -> None:
@@ -247,35 +160,6 @@ async def test_a_conversation_that_was_forgotten_whole_costs_no_call(tmp_path: P
     assert result.outcomes == () and pending(talk) == []
 
 
-async def test_a_fact_superseded_twice_is_one_file(tmp_path: Path) -> None:
-    """M2: when the model supersedes the old file again with the same words, the file that says so is kept as it is."""
-    old = note("Employer", "where the user works", body="Works at A.")
-    folder, talk = on_disk(tmp_path, {"user/employer.md": old}), said("I now work at B.", "Congratulations!")
-    new = memory("Employer", "Works at B.", action="supersede", path="user/employer-b.md", replaces="employer")
-    await drawn(folder, talk, reply(new))
-    before = visible(tmp_path)
-    talk += said("At B, as I said. My employer is B.", "Yes.", first=3)
-    assert statuses(await drawn(folder, talk, reply(new))) == [("existing", "user/employer-b.md")] and visible(tmp_path) == before
-
-
-@pytest.mark.parametrize("secrets", ["redact", "refuse", "keep"])
-async def test_secrets_are_not_remembered(tmp_path: Path, secrets: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """M1: a password or key in what is proposed is taken out, or the memory refused, as the settings say; no log shows it."""
-    caplog.set_level(logging.DEBUG, "mdmemory")
-    token = "ghp_" + "a1B2" * 9
-    wifi = memory("Wifi", f"The wifi password is hunter2x and the token {token}.", reason=f"has {token}", path=f"user/{token}.md")
-    folder = on_disk(tmp_path, config=Config(secrets=secrets))
-    result = await drawn(folder, list(TALK), reply(wifi, TEA, summary=f"A token {token} was given."))
-    everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()).decode()
-    assert (token in everything) == (token in result.mark.text) == (secrets == "keep")
-    assert secrets == "keep" or token not in caplog.text
-    expected = {"redact": ("created", "user/wifi.md"), "refuse": ("dropped", ""), "keep": ("created", f"user/{token}.md")}
-    assert statuses(result) == [expected[secrets], ("created", "user/tea.md")]
-    if secrets == "redact":
-        text = "\nThe wifi password is [redacted: Secret Keyword] and the token [redacted: GitHub Token].\n"
-        assert file(tmp_path, "user/wifi.md").body == text
-
-
 async def test_the_extractor_obeys_the_policy(tmp_path: Path) -> None:
     """AM8: the policy is asked as for agents; what it denies is dropped with the reason, the rest is written."""
 
@@ -316,17 +200,3 @@ async def test_a_mark_that_names_no_message_stands_for_its_place() -> None:
     """When a person has taken the named entry out of the journal, what stands before the mark counts as taken."""
     talk = [*said("One"), new_message({"role": MARK, "content": "", "through": "gone"}), *said("Three", first=3)]
     assert [message.id for message in pending(talk)] == ["m3"]
-
-
-async def test_a_denying_folder_and_a_conflict_are_errors(tmp_path: Path) -> None:
-    """M1: when the file that is to be updated is changed in the same lines meanwhile, nothing is taken."""
-    old = note("Tea", "what the user drinks", body="Green tea.")
-    folder = on_disk(tmp_path, {"tea.md": old})
-
-    def think(_: Any) -> Any:
-        (tmp_path / "tea.md").write_bytes(old.replace(b"Green tea.", b"Black tea, said a person."))
-        return reply(memory("Tea", "Green tea with honey.", action="update", path="tea.md"))
-
-    with pytest.raises(MdmemoryError) as caught:
-        await extract(folder, ScriptedModel([think]), "s1", said("Honey in my green tea."))
-    assert not isinstance(caught.value, PermissionDenied) and b"said a person" in (tmp_path / "tea.md").read_bytes()

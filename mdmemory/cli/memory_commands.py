@@ -125,10 +125,10 @@ async def _chosen(memory: MemoryFolder, what: str, folder: str, *, typed: bool) 
 @json_option
 @run
 async def extract(folder: str, session: str, model: str, dry_run: bool, as_json: bool) -> None:
-    """Draw memories from what was said in a conversation since the last time.
+    """Draw memories from a conversation.
 
-    The model sees the new messages and the memory files nearest to them. A dry run asks it once; the answer may differ the next
-    time.
+    The model sees what was said since the last time, and the memory files nearest to it. A dry run asks it once; the answer may
+    differ the next time.
     """
     from dataclasses import asdict
 
