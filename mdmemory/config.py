@@ -36,6 +36,8 @@ class Config:
         extract_timeout_s: when a model that is asked for it is given up; also how long closing a session waits for it.
         summary_over: from this many messages on, a conversation has a memory file with its summary; 0 for never.
         secrets: what becomes of passwords and keys in what is drawn from conversations: redact them, refuse the memory, or keep.
+        cache: keep what is known of the files in the user's cache folder, or in the folder given here, so that no process reads an
+            unchanged file again; False keeps it in memory.
         half_life_days: age at which recall's time factor has gone half of its way from 1 to 0.5.
     """
 
@@ -56,6 +58,7 @@ class Config:
     summary_over: int = 60
     secrets: Literal["redact", "refuse", "keep"] = "redact"
     watch: bool = True
+    cache: bool | str | PathLike[str] = True
     journal: bool = True
     window_messages: int = 200
     window_tokens: int | None = None

@@ -248,4 +248,6 @@ async def test_an_interrupted_turn_ends_cleanly(tmp_path: Path) -> None:
         assert answers == [("call_read", "There is no a.md. Read . to list every memory file."), ("call_write", "Interrupted")]
         reply = await run_turn(session, ScriptedChat([assistant("Here.")]), messages, "Again", print, print)
         assert reply == "Here."
+        said = [m for m in messages[1:] if not str(m["content"]).startswith("<memory-hint>")]
+        assert [message.data for message in await session.messages()] == said
         await session.close()

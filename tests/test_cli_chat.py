@@ -60,6 +60,20 @@ def test_a_memory_is_saved_in_one_process_and_known_in_the_next(tmp_path: Path) 
     assert "- [Home](user/home.md) — where the user lives" in prompt and "Lives in Hangzhou." not in prompt
 
 
+def test_a_named_conversation_goes_on_in_the_next_process(tmp_path: Path) -> None:
+    """R5, C8: with --session the model gets what was said and done before, tool calls included; another session begins anew."""
+    with OpenAIServer(agent) as server:
+        chat(server, "--session", "s", "-m", "Remember: I live in Hangzhou.", cwd=tmp_path)
+        before = server.requests[-1].json["messages"][1:]
+        done = chat(server, "--session", "s", "-m", "Thanks", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        *resumed, thanks = server.requests[-1].json["messages"][1:]
+        chat(server, "--session", "t", "-m", "Thanks", cwd=tmp_path)
+        other = server.requests[-1].json["messages"][1:]
+    assert resumed == [*before, {"role": "assistant", "content": "Saved."}] and len(before) == 3
+    assert thanks == {"role": "user", "content": "Thanks"} and len(other) == 1
+
+
 def test_a_selector_over_the_wire_chooses_the_hint(tmp_path: Path) -> None:
     """AM4: with --selector a second model picks by header what no shared word finds; the agent has it after its first tool call."""
     write(tmp_path / "memory/user/home.md", HOME)
