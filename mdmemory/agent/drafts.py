@@ -23,7 +23,7 @@ from mdmemory.files.history import Forgotten
 from mdmemory.files.journal import Message
 from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, decode, encode, new_file, parse, set_field
 from mdmemory.files.secrets import redact
-from mdmemory.folder.catalog import is_memory_path
+from mdmemory.folder.known import is_memory_path
 from mdmemory.folder.memory_folder import MemoryFolder
 
 Status = Literal["created", "updated", "superseded", "existing", "dropped"]

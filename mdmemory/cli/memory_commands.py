@@ -41,7 +41,7 @@ async def remember(text: tuple[str, ...], folder: str, kind: str | None, as_json
     input.
     """
     from mdmemory.agent.adding import from_content
-    from mdmemory.folder.catalog import listed_as
+    from mdmemory.folder.known import listed_as
     from mdmemory.memory import open_memory
 
     refuse_file(folder)
