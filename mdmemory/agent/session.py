@@ -57,22 +57,15 @@ class Session:
         mode: Mode = "both",
         write_back: When = "background",
     ) -> None:
-<<<<<<< HEAD
-        check(file_of(id, datetime.now(UTC)))
         if mode not in get_args(Mode) or write_back not in get_args(When):
             raise ConfigError('mode is "auto", "agent" or "both"; write_back is "off", "awaited" or "background"')
         self.id = id
         self.folder = folder
         self.model = model
         self.mode: Mode = mode
-        self.write_back = WriteBack(folder, id, model, write_back)
-=======
-        self.id = id
-        self.folder = folder
-        self.model = model
         if self.is_journaled:
             check(file_of(id, datetime.now(UTC)))
->>>>>>> 510a7f19b552764620d99c26db503f1a67b1ccb1
+        self.write_back = WriteBack(folder, id, model, write_back)
         self._on_close = on_close
         self.seen = Seen()
         self.shown: dict[str, str] = {}

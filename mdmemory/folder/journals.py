@@ -130,14 +130,6 @@ class Journals:
         """
         return await self._messages(self._files_of(session))
 
-    async def said(self, session: str) -> list[Message]:
-        """What was said in a conversation, without the marks of how far memories were drawn from it.
-
-        Raises:
-            Unavailable, UnsafeFile: it is there and can't be read.
-        """
-        return [message for message in await self.messages(session) if message.role != MARK]
-
     async def window(self, sessions: Sequence[str], k: int, max_tokens: int | None = None) -> list[Said]:
         """The last messages of these conversations, oldest first.
 
@@ -148,16 +140,11 @@ class Journals:
         Raises:
             Unavailable, UnsafeFile: a conversation is there and can't be read.
         """
-<<<<<<< HEAD
-        said = [Said(session, message) for session in sessions for message in (await self.said(session))[-k:]]
-        said.sort(key=lambda each: each.message.at)
-=======
         files = self._files()
         await self._read([path for session in sessions for path in files.get(session, ())])  # in one round trip
-        said = [Said(session, message) for session in sessions for message in (await self._messages(files.get(session, ())))[-k:]]
+        said = [Said(session, message) for session in sessions for message in (await self._said(files.get(session, ())))[-k:]]
         if len(sessions) > 1:
             said.sort(key=lambda each: each.message.at)
->>>>>>> 510a7f19b552764620d99c26db503f1a67b1ccb1
         last = said[-k:] if k > 0 else []
         if max_tokens is not None:
             last = fitting(reversed(last), max_tokens)[::-1]
@@ -179,11 +166,7 @@ class Journals:
             await self._read([path for session in sessions for path in files[session]])  # in one round trip
         for session in sessions:
             try:
-<<<<<<< HEAD
-                self._index.take(session, await self.said(session))
-=======
-                self._index.take(session, await self._messages(files[session]))
->>>>>>> 510a7f19b552764620d99c26db503f1a67b1ccb1
+                self._index.take(session, await self._said(files[session]))
             except BackendError as error:
                 logger.warning("a conversation is left out of the search: %s", error)
         known = {(said.session, said.message.id) for said in leave_out}
@@ -220,6 +203,10 @@ class Journals:
             if (session := session_of(path)) is not None:
                 found[session].append(path)
         return {session: sorted(paths) for session, paths in found.items()}
+
+    async def _said(self, paths: Sequence[str]) -> list[Message]:
+        """The messages without the marks of how far memories were drawn from them."""
+        return [message for message in await self._messages(paths) if message.role != MARK]
 
     async def _messages(self, paths: Sequence[str]) -> list[Message]:
         await self._read(paths)
