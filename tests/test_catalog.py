@@ -162,7 +162,7 @@ async def test_a_file_that_becomes_a_link_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [memory("A", tags=["x", "y"], source=["s#1", "s#2"]), memory("B"), b"plain", b"---\nname: [\n---\n"]
+    "data", [memory("A", tags=["x"], source=["s#1", "s#2"]), memory("B"), b"plain", b"---\nname: [\n---\n"]
 )
 def test_what_is_known_outlasts_a_process(data: bytes) -> None:
     """D3: what is known of a file, its sources too, comes back from the cache as it was."""
