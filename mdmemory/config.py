@@ -31,6 +31,8 @@ class Config:
         embed: texts to vectors, for search by meaning beside that by words; what is unchanged is embedded once a process.
         scorer: a query and texts to how well each answers it (0-1); its scores replace recall's among the 50 nearest files.
         watch: let the system tell what changes in a folder on this machine, from the second look on; else each look is a scan.
+        cache: keep what is known of the files in the user's cache folder, or in the folder given here, so that no process reads an
+            unchanged file again; False keeps it in memory.
         half_life_days: age at which recall's time factor has gone half of its way from 1 to 0.5.
     """
 
@@ -47,6 +49,7 @@ class Config:
     stale_days: float = 14.0
     half_life_days: float = 180.0
     watch: bool = True
+    cache: bool | str | PathLike[str] = True
     journal: bool = True
     window_messages: int = 200
     window_tokens: int | None = None

@@ -21,6 +21,7 @@ from mdmemory.folder.journals import JournalFilters
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.permissions import Confirm, Policy, allow_all
 from mdmemory.models import Model, model_from_string
+from mdmemory.recall.cache import Cache, open_cache
 from mdmemory.recall.filters import Filters
 from mdmemory.recall.ranking import Match
 
@@ -131,7 +132,8 @@ async def open_memory(
     """
     backend = _backend(location)
     chosen = model_from_string(model) if isinstance(model, str) else model
-    memory = Memory(MemoryFolder(backend, config, policy, confirm), chosen)
+    config = config or Config()
+    memory = Memory(MemoryFolder(backend, config, policy, confirm, _cache(backend, config)), chosen)
     try:
         await memory.folder.recover()
         yield memory
@@ -139,6 +141,13 @@ async def open_memory(
         await memory.close()
         if isinstance(model, str) and (close := getattr(chosen, "close", None)):
             await close()
+
+
+def _cache(backend: Backend, config: Config) -> Cache | None:
+    location = getattr(backend, "location", None)
+    if config.cache is False or not isinstance(location, str):
+        return None
+    return open_cache(location, config.languages, None if config.cache is True else Path(config.cache).expanduser())
 
 
 def _backend(location: str | os.PathLike[str] | Backend) -> Backend:

@@ -21,6 +21,8 @@ def start(work: Callable[[], object], *, uid: int | None = None) -> int:
         return pid
     try:
         if uid is not None and os.getuid() == 0:
+            import watchdog.observers.inotify_c  # noqa: F401  # while the place where Python is installed can be read
+
             os.setgroups([])
             os.setgid(uid)
             os.setuid(uid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mdmemory.backends.protocol import HEAD_BYTES, Backend, File, FileProblem, Op, Range, Scan
+from mdmemory.backends.protocol import HEAD_BYTES, Backend, File, FileProblem, Op, Range, Scan, Version
 
 
 class CountingBackend:
@@ -17,7 +17,7 @@ class CountingBackend:
         self.calls: list[str] = []
         self.heads = 0
 
-    async def scan(self, known: Mapping[str, str] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:
+    async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:
         """Count, and scan."""
         self.calls.append("scan")
         found = await self.inner.scan(known, head_bytes=head_bytes)

@@ -12,7 +12,8 @@ from folders import memory, on_disk
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.protocol import HEAD_BYTES, MAX_FILE_BYTES, Entry, File, FileProblem, Put, Range, Scan
 from mdmemory.errors import Unavailable
-from mdmemory.folder.catalog import MAX_RECALL_BYTES, Catalog, is_memory_path
+from mdmemory.folder.catalog import Catalog
+from mdmemory.folder.known import MAX_RECALL_BYTES, is_memory_path
 
 
 async def put(backend: MemoryBackend, **files: bytes) -> None:
@@ -61,8 +62,8 @@ async def test_a_broken_file_keeps_what_was_last_good() -> None:
         await put(backend, a=data, never=data)
         await catalog.refresh(backend)
         assert catalog.files["a.md"].problem is not None and catalog.files["a.md"].header is None
-        assert (catalog.listed["a.md"].name, catalog.listed["a.md"].description) == ("A", "good")
-        assert "never.md" not in catalog.listed and "can't be read" in catalog.unreadable["never.md"].description
+        assert (catalog.headers.listed["a.md"].name, catalog.headers.listed["a.md"].description) == ("A", "good")
+        assert "never.md" not in catalog.headers.listed and "can't be read" in catalog.headers.unreadable["never.md"].description
 
 
 async def test_files_larger_than_their_head() -> None:
@@ -73,7 +74,7 @@ async def test_files_larger_than_their_head() -> None:
     await put(backend, middle=middle, huge=huge)
     await catalog.refresh(backend)
     assert catalog.files["middle.md"].etag and catalog.files["huge.md"].etag is None
-    assert [catalog.listed[path].name for path in ("middle.md", "huge.md")] == ["Middle", "Huge"]
+    assert [catalog.headers.listed[path].name for path in ("middle.md", "huge.md")] == ["Middle", "Huge"]
     needles, haystacks = (catalog.recall.rank(query, limit=5, now_ns=0, half_life_days=1) for query in ("needle", "haystack"))
     assert [item.path for item in needles] == ["middle.md"] and haystacks == []
 
@@ -95,10 +96,10 @@ async def test_names_that_look_alike_are_found() -> None:
     backend, catalog = MemoryBackend(), Catalog()
     await backend.commit("", [Put("sub/A.md", memory("A")), Put("Site Roadmap.md", memory("B"))])
     await catalog.refresh(backend)
-    assert [catalog.lookalike(path) for path in ("sub/a.md", "site-roadmap.md", "sub/A.md", "other.md")] == [
+    assert [catalog.headers.lookalike(path) for path in ("sub/a.md", "site-roadmap.md", "sub/A.md", "other.md")] == [
         *("sub/A.md", "Site Roadmap.md", None, None)
     ]
-    assert (catalog.lookalike("memory.md"), catalog.lookalike("MEMORY.md")) == ("MEMORY.md", None)
+    assert (catalog.headers.lookalike("memory.md"), catalog.headers.lookalike("MEMORY.md")) == ("MEMORY.md", None)
 
 
 class FlakyBackend(MemoryBackend):

@@ -17,7 +17,7 @@ import pytest
 
 HEAVY = {"anthropic", "docker", "e2b", "httpx", "httpx2", "jinja2", "numpy", "openai", "pydantic", "watchdog"}
 ALLOWED = set(
-    """mdmemory click jinja2 markupsafe numpy python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
+    """mdmemory click jinja2 markupsafe numpy platformdirs python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
     pip setuptools""".split()  # the last two come with the environment
 )
 NEEDS_AN_EXTRA = {"mdmemory.testing.conformance": "pytest"}

@@ -16,7 +16,8 @@ CHAT = "Anna: Hi Ben!\n\nBen: Hello.\n\nAnna: Where did the boat go?\n\nBen: A t
 
 def weight(text: str, term: str) -> list[float]:
     """What a term counts in each passage of a text."""
-    found = dict(Counts(passages_of(text)).weights(term))
+    counts = Counts(passages_of(text))
+    found = dict(counts.weights(counts.own({term}))[term])
     return [round(found.get(place, 0.0), 3) for place in range(len(passages_of(text)))]
 
 
@@ -146,6 +147,6 @@ def test_words_side_by_side_count_more() -> None:
 def test_lines_are_those_of_the_file() -> None:
     """With frontmatter before the text, passages are found on the lines where an editor shows them."""
     index = LexicalIndex()
-    index.put("a.md", Document("one\n\ntwo boats", head="Title", before=5), 0)
+    index.put("a.md", Document("one\n\ntwo boats", name="Title", before=5), 0)
     assert [(item.line, item.end_line) for item in index.rank_passages("boat", limit=1)] == [(8, 8)]
     assert [(item.line, item.end_line) for item in index.rank_passages("title", limit=1)] == [(1, 5)]

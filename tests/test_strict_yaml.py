@@ -221,3 +221,29 @@ def test_plain_text_stays_plain(text: str) -> None:
 def test_deep_nesting_does_not_reach_the_interpreters_limit() -> None:
     """F9: quoting a value of 100,000 brackets is text like any other."""
     assert quote("[" * 100_000) == '"' + "[" * 100_000 + '"'
+
+
+SIMPLE_LINES = st.lists(
+    st.builds(
+        "{}:{}{}{}".format,
+        st.from_regex(r"[A-Za-z_][\w-]{0,5}", fullmatch=True),
+        st.sampled_from([" ", " ", " ", "  ", "", "\t"]),
+        st.one_of(
+            st.from_regex(r"[a-zA-Z0-9_][a-z0-9 :#.,'é大-]{0,8}[a-z0-9.#é-]", fullmatch=True),
+            st.text("ab9_-.,:# '\"\\[]{}!&*?|>%@`é大\t\u2028\x85😀~=", max_size=12),
+            st.text("ab9: #", max_size=8).map('"{}"'.format),
+            st.sampled_from(["no", "010", "12:30:00", "null", "a: b", "a #b", "a:", '"a"b', "- a", "? a", "1e5", "---", "..."]),
+        ),
+        st.sampled_from(["", "", "", " ", " # c"]),
+    ),
+    min_size=1,
+    max_size=4,
+).map("\n".join)
+
+
+@given(SIMPLE_LINES, st.sampled_from(["", "\n", "\n\n"]))
+def test_simple_lines_are_read_as_the_parser_reads_them(lines: str, end: str) -> None:
+    """F8: what is read without a parser has the values, places and lines that the parser gives."""
+    simple = strict_yaml._simple_fields(lines + end, 2)
+    if simple is not None:
+        assert simple == strict_yaml._Reader("a.md", lines + end, 2).document()

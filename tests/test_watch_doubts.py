@@ -21,10 +21,11 @@ from watching import threads, watched
 
 from mdmemory import Config
 from mdmemory.backends.local import LocalBackend
+from mdmemory.backends.mounts import is_own_disk
 from mdmemory.errors import Unavailable
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.permissions import allow_all, read_only
-from mdmemory.folder.watch import Watcher, can_be_watched
+from mdmemory.folder.watch import Watcher
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every look is a scan")
 MAX_QUEUED = Path("/proc/sys/fs/inotify/max_queued_events")
@@ -204,15 +205,15 @@ def test_network_mounts_are_not_watched(tmp_path: Path, kind: str) -> None:
     """W4: a folder on a network's file system, or with one mounted inside it, is looked at by scans alone."""
     mounts, root = tmp_path / "mounts", Path("/media/me/my notes")
     mounts.write_text(LOCAL)
-    assert can_be_watched(root, mounts) and can_be_watched(root / "memory", mounts)
+    assert is_own_disk(root, mounts) and is_own_disk(root / "memory", mounts)
     for place in ("/media/me/my\\040notes", "/media/me/my\\040notes/memory/shared"):
         mounts.write_text(f"{LOCAL}server {place} {kind} rw 0 0\n")
-        assert not can_be_watched(root / "memory", mounts)
+        assert not is_own_disk(root / "memory", mounts)
         mounts.write_text(f"server {place} {kind} rw 0 0\n{LOCAL}")
-        assert can_be_watched(root / "memory", mounts) is (place == "/media/me/my\\040notes")  # what is mounted last covers it
+        assert is_own_disk(root / "memory", mounts) is (place == "/media/me/my\\040notes")  # what is mounted last covers it
     mounts.write_text(f"{LOCAL}server /media/me/my {kind} rw 0 0\n")
-    assert can_be_watched(root, mounts)
-    assert not can_be_watched(root, tmp_path / "none")
+    assert is_own_disk(root, mounts)
+    assert not is_own_disk(root, tmp_path / "none")
 
 
 async def test_the_command_shows_changes_as_they_happen(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ class DockerBackend(ShellBackend):
         settings = settings_of(image, volume, root, limits or Limits()) if image and volume else None
         shell = DockerShell(name, settings, on_close or ("stop" if image else "keep"))
         super().__init__(shell, root)
+        self.location = f"docker://{name}{root}"
 
     @classmethod
     def from_url(cls, url: str) -> Self:

@@ -97,6 +97,7 @@ class E2BBackend(ShellBackend):
     ) -> None:
         self.sandbox = MemorySandbox(template, memory, timeout_s, sandbox_id, options)
         super().__init__(E2BShell(self.sandbox), root)
+        self.location = f"e2b://{sandbox_id or memory}{root}"
 
     @classmethod
     def from_url(cls, url: str) -> Self:

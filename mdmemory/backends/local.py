@@ -12,13 +12,16 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from mdmemory.backends import paths
+from mdmemory.backends.listing import Versions
 from mdmemory.backends.local_commit import Commit, has_leftovers, not_saved, prepare, sweep
 from mdmemory.backends.local_io import BY_DESCRIPTOR, OWN, Tree, open_file, problem_of, read_bytes, words
 from mdmemory.backends.local_lock import HAS_FLOCK, locked
 from mdmemory.backends.local_scan import Look
+from mdmemory.backends.mounts import is_own_disk
 from mdmemory.backends.protocol import (
     HEAD_BYTES,
     MAX_FILE_BYTES,
@@ -55,6 +58,15 @@ class LocalBackend:
         self._seen = False
         self._swept = False
 
+    @cached_property
+    def _own_disk(self) -> bool:
+        return is_own_disk(Path(self._tree.root))
+
+    @property
+    def location(self) -> str:
+        """What no other folder has."""
+        return f"file://{self._tree.root}"
+
     @property
     def watchable_root(self) -> Path:
         """The folder, which the system can tell of."""
@@ -83,7 +95,7 @@ class LocalBackend:
             self._swept = True
             self._sweep()
         try:
-            scan = Look(known, head_bytes).over(self._tree)
+            scan = Look(Versions.of(known), head_bytes, self._own_disk).over(self._tree)
         except OSError as error:
             if error.errno == errno.ENOENT and not self._seen:
                 return Scan({}, {}, {})

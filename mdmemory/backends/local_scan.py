@@ -1,4 +1,8 @@
-"""One look at every file of a local folder. Floor 1."""
+"""One look at every file of a local folder. Floor 1.
+
+A folder whose own times are those of the last look has the same names in it: its files are asked for their state, and nothing is
+listed. So a look at a folder where nothing changed costs less than to list it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ import time
 from collections.abc import Mapping
 
 from mdmemory.backends import paths
+from mdmemory.backends.listing import Entries, Listing, Versions
 from mdmemory.backends.local_io import Folder, Place, Tree, open_file, problem_of, what_is
-from mdmemory.backends.protocol import Entry, Scan, Version
+from mdmemory.backends.protocol import Scan, Version
 
 _HARD_LINK = "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
+_RACY_NS, _COARSE_NS = 20_000_000, 2_000_000_000
 
 
 class Look:
@@ -20,12 +26,14 @@ class Look:
     Args:
         known: the versions the caller has; their paths were checked when they were first seen.
         head_bytes: how much of a new or changed file to bring.
+        own_disk: whether the times of files and folders can be relied on, as on a network they can't.
     """
 
-    def __init__(self, known: Mapping[str, Version], head_bytes: int) -> None:
-        self._known, self._head_bytes = known, head_bytes
+    def __init__(self, known: Versions, head_bytes: int, own_disk: bool) -> None:
+        self._known, self._head_bytes, self._own_disk = known, head_bytes, own_disk
         self._now = time.time_ns()
-        self._files: dict[str, Entry] = {}
+        self._device = -1
+        self._seen = Versions()
         self._heads: dict[str, bytes] = {}
         self._skipped: dict[str, str] = {}
 
@@ -36,12 +44,55 @@ class Look:
             OSError: the root can't be listed.
         """
         with tree.open() as root:
+            if isinstance(root.at, int):
+                self._device = os.fstat(root.at).st_dev
             self._folder(root, "")
-        return Scan(self._files, self._heads, self._skipped)
+        return Scan(Entries(self._seen), self._heads, self._skipped, self._seen)
 
     def _folder(self, folder: Folder, prefix: str) -> None:
-        below: list[str] = []
-        known, files, now = self._known, self._files, self._now  # this loop is what a turn costs in a large folder
+        mark, before = self._mark(folder), self._known.listings.get(prefix)
+        listing = self._again(folder, prefix, before) if before is not None and mark and mark == before.mark else None
+        if listing is None:
+            listing = self._list(folder, prefix, before.files if before else {}, mark)
+        self._seen.listings[prefix] = listing
+        for name in listing.folders:  # after the listing is closed: one open descriptor a level
+            try:
+                with folder.below(name) as child:
+                    self._folder(child, f"{prefix}{name}/")
+            except OSError as error:
+                self._miss(prefix + name, error)
+
+    def _mark(self, folder: Folder) -> tuple[int, ...]:
+        """The state of a folder's list of names; empty where it can't be relied on."""
+        if not self._own_disk or not isinstance(folder.at, int):
+            return ()
+        found = os.fstat(folder.at)
+        version = version_of(found, self._now, self._own_disk)
+        return version if len(version) == 4 and found.st_dev == self._device else ()
+
+    def _again(self, folder: Folder, prefix: str, before: Listing) -> Listing | None:
+        """The same names once more; None when one of them is gone after all."""
+        known, changed, dir_fd, lstat = before.files, {}, folder.at, os.lstat
+        assert isinstance(dir_fd, int)
+        for name, version in known.items():  # this loop is what a look costs in a large folder
+            try:
+                found = lstat(name, dir_fd=dir_fd)
+            except OSError:
+                return None
+            if (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino) != version:
+                changed[name] = found
+        if not changed:
+            return before
+        files, told = dict(known), len(self._skipped)
+        for name, found in changed.items():
+            version = self._version(prefix + name, found, Place(name, dir_fd))
+            if not version:
+                return None
+            files[name] = version
+        return Listing(before.mark if len(self._skipped) == told else (), before.folders, files)
+
+    def _list(self, folder: Folder, prefix: str, known: Mapping[str, Version], mark: tuple[int, ...]) -> Listing:
+        below, files, told = list[str](), dict[str, Version](), len(self._skipped)
         dir_fd = folder.at if isinstance(folder.at, int) else None
         with os.scandir(folder.at) as entries:
             for entry in entries:
@@ -49,7 +100,7 @@ class Look:
                 if name.startswith("."):
                     continue
                 path = prefix + name
-                if path not in known and (fault := _name_fault(path)):
+                if name not in known and (fault := _name_fault(path)):
                     self._skipped[repr(path)[1:-1]] = f"its name can't be used: {fault}"
                     continue
                 try:
@@ -57,34 +108,30 @@ class Look:
                 except OSError as error:
                     self._miss(path, error)
                     continue
-                if stat.S_ISREG(found.st_mode):
-                    version = version_of(found, now)
-                    changed = not version or known.get(path) != version
-                    if changed and not self._look_into(path, Place(entry.path, dir_fd)):
-                        continue
-                    files[path] = Entry(found.st_size, found.st_mtime_ns, version)
-                    if found.st_nlink > 1:
-                        self._skipped[path] = _HARD_LINK
+                state = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+                if known.get(name) == state and found.st_nlink == 1:
+                    files[name] = state
                 elif stat.S_ISDIR(found.st_mode):
                     below.append(name)
-                else:
-                    self._skipped[path] = what_is(found.st_mode)
-        for name in below:  # after the listing is closed: one open descriptor a level
-            try:
-                with folder.below(name) as child:
-                    self._folder(child, f"{prefix}{name}/")
-            except OSError as error:
-                self._miss(prefix + name, error)
+                elif version := self._version(path, found, Place(entry.path, dir_fd)):
+                    files[name] = version
+        return Listing(mark if len(self._skipped) == told else (), tuple(below), files)
 
-    def _look_into(self, path: str, place: Place) -> bool:
-        """Bring the head of a `.md` file; False when it can't be had."""
-        if path[-3:].lower() == ".md":
+    def _version(self, path: str, found: os.stat_result, place: Place) -> tuple[int, ...]:
+        """A file's version, after its head is brought where it is new; empty for what is no file, or can't be read."""
+        if not stat.S_ISREG(found.st_mode):
+            self._skipped[path] = what_is(found.st_mode)
+            return ()
+        version = version_of(found, self._now, self._own_disk)
+        if path[-3:].lower() == ".md" and self._known.get(path) != version:
             try:
                 self._heads[path] = _head(place, self._head_bytes)
             except OSError as error:
                 self._miss(path, error)
-                return False
-        return True
+                return ()
+        if found.st_nlink > 1:
+            self._skipped[path] = _HARD_LINK
+        return version
 
     def _miss(self, path: str, error: OSError) -> None:
         problem = problem_of(error)
@@ -92,15 +139,17 @@ class Look:
             self._skipped[path] = problem.reason
 
 
-def version_of(found: os.stat_result, now: int) -> Version:
-    """Mark a file's state; empty when it changed so recently that a next change could leave the same mark.
+def version_of(found: os.stat_result, now: int, own_disk: bool = True) -> tuple[int, ...]:
+    """Mark a file's state by modification time, change time, size and inode.
 
-    The change time counts, which no program can set (git calls such files racy). Disks that keep only whole seconds need longer.
+    The change time counts, which no program can set. A file that changed so recently that a next change could leave the same mark
+    gets a fifth part, the time of this look, so that it equals no other (git calls such files racy). Disks that keep only whole
+    seconds need longer, and so do those of other machines.
     """
+    state = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
     changed = found.st_ctime_ns
-    if changed > now - 2_000_000_000 and (changed > now - 20_000_000 or changed % 1_000_000_000 == 0):
-        return ""
-    return f"{found.st_mtime_ns}.{changed}.{found.st_size}.{found.st_ino}"
+    is_coarse = not own_disk or changed % 1_000_000_000 == 0
+    return (*state, now) if changed > now - (_COARSE_NS if is_coarse else _RACY_NS) else state
 
 
 def _head(place: Place, head_bytes: int) -> bytes:

@@ -16,7 +16,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 from mdmemory.backends import paths
 from mdmemory.errors import BackendError, Conflict, InvalidPath, NotThere, Unavailable, UnsafeFile
 
-Version = str
+Version = str | tuple[int, ...]
+NO_VERSION: Final[Version] = ()
 ANY: Final = "*"  # `if_match`: whatever is there, or nothing
 ABSENT: Final = "-"  # `if_match`: only when nothing is there
 LOG: Final = ".mdmemory/log.jsonl"
@@ -43,11 +44,13 @@ class Scan:
         heads: the first `head_bytes` of each `.md` file whose version is not the known one.
         skipped: what was not followed or could not be read, by path, with the reason. What lies below a skipped folder is unknown,
             not absent. A path that is in `files` too is a hard link: it is read, and never written.
+        versions: that of each file, by folder where the backend can go on from there; None where those in `files` say all.
     """
 
     files: Mapping[str, Entry]
     heads: Mapping[str, bytes]
     skipped: Mapping[str, str]
+    versions: Mapping[str, Version] | None = None
 
 
 class Range(NamedTuple):
@@ -118,7 +121,8 @@ class Backend(Protocol):
     """Where the bytes are. Opening one creates nothing; the first commit makes the folder.
 
     A backend whose bytes are a folder on this machine may say where, as `watchable_root: Path`: then the system tells what changes
-    there, and a look at a quiet folder needs no scan.
+    there, and a look at a quiet folder needs no scan. One whose bytes stay somewhere may say where, as `location: str`: then what
+    is known of the files is kept from one process to the next.
     """
 
     async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:

@@ -18,7 +18,7 @@ from mdmemory.files.changes import Create, Replace
 from mdmemory.files.index_faults import drift
 from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, decode
 from mdmemory.files.safety import instructions_in
-from mdmemory.folder.catalog import INDEX, is_memory_path
+from mdmemory.folder.known import INDEX, is_memory_path
 from mdmemory.folder.memory_folder import MemoryFolder
 
 # How sync programs name the other copy: Dropbox and ownCloud, Syncthing, Nextcloud, Seafile.

@@ -21,7 +21,7 @@ from mdmemory.files import history
 from mdmemory.files.changes import Change, Create, Delete, Replace, merge
 from mdmemory.files.history import object_path
 from mdmemory.files.memory_file import decode, parse
-from mdmemory.folder.catalog import INDEX, etag_in
+from mdmemory.folder.known import INDEX, etag_in
 from mdmemory.folder.memory_folder import MemoryFolder
 
 MARKER = ".mdmemory/sync-"  # and the id: each folder that is kept in step with this one has its own

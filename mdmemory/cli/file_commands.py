@@ -23,7 +23,7 @@ from mdmemory.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from mdmemory.folder.catalog import Known
+    from mdmemory.folder.known import Known
     from mdmemory.recall.ranking import Match
 
 INDEX_START = "# Memory\n\n"
@@ -40,7 +40,7 @@ async def init(folder: str, as_json: bool) -> None:
     """
     from mdmemory.care.doctor import repair
     from mdmemory.files.changes import Create
-    from mdmemory.folder.catalog import INDEX
+    from mdmemory.folder.known import INDEX
     from mdmemory.memory import open_memory
 
     refuse_file(folder)
@@ -152,7 +152,7 @@ async def show(path: str, folder: str, as_json: bool) -> None:
 def _shown(path: str, data: bytes) -> dict[str, Any]:
     from mdmemory.errors import InvalidMemoryFile
     from mdmemory.files.memory_file import parse
-    from mdmemory.folder.catalog import is_memory_path
+    from mdmemory.folder.known import is_memory_path
 
     if not is_memory_path(path):
         return {"path": path, "body": data.decode("utf-8", "replace")}

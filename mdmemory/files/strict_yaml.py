@@ -28,6 +28,12 @@ _FIRST_KEY = re.compile(
     re.VERBOSE,
 )
 _EXAMPLE = "'it''s like this'"
+_TEXT = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
+_SIMPLE = re.compile(
+    rf"""(?P<key>[A-Za-z_][\w-]*):\ +  # plain text has no `: ` and no ` #` in it, and neither a space nor a colon at its end
+    (?P<value>"(?P<quoted>{_TEXT}"\\]*)" | [A-Za-z0-9_](?:(?!:\ |\ \#){_TEXT}])*(?<![: ]))""",
+    re.VERBOSE | re.ASCII,
+)
 _UNSAFE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]')  # lone surrogates stay, for `encode` to refuse
 _NOT_PLAIN = re.compile(r"(?![\w(/$])|.*(?::(?:\s|$)|\s\#|\s$)|(?:[yn]|[-+.]?[0-9][-+.\w]*)$", re.IGNORECASE)
 
@@ -147,6 +153,9 @@ def read_fields(path: str, yaml_text: str, first_line: int = 2) -> list[Field] |
     """
     if len(yaml_text) > MAX_FRONTMATTER_CHARS:
         raise _too_long(path)
+    simple = _simple_fields(yaml_text, first_line)
+    if simple is not None:
+        return simple
     reader = _Reader(path, yaml_text, first_line)
     try:
         return reader.document()
@@ -158,6 +167,24 @@ def read_fields(path: str, yaml_text: str, first_line: int = 2) -> list[Field] |
     except yaml.reader.ReaderError as error:
         reason = f"the frontmatter contains the character U+{_code(error.character):04X}, which YAML does not allow; leave it out"
         raise InvalidMemoryFile(path, reason, reader.line(yaml_text.find(chr(_code(error.character))))) from None
+
+
+def _simple_fields(yaml_text: str, first_line: int) -> list[Field] | None:
+    """The fields of a text that needs no parser: a word, a colon and text on each line. Most files are so, and a parser takes long.
+
+    Returns:
+        None when any line is another.
+    """
+    fields, at = dict[str, Field](), 0
+    for number, line in enumerate(yaml_text.removesuffix("\n").split("\n"), first_line):
+        match = _SIMPLE.fullmatch(line)
+        if match is None or match["key"] in fields:
+            return None
+        start, end, plain = at + match.start("value"), at + match.end("value"), match["quoted"] is None
+        value = match["value"] if plain else match["quoted"]
+        fields[match["key"]] = Field(match["key"], value, number, at, at + match.end("key"), start, end, plain)
+        at += len(line) + 1
+    return list(fields.values())
 
 
 def _code(character: Any) -> int:

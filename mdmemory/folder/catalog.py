@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from itertools import islice
 
-from mdmemory.backends.paths import collision_key
+from mdmemory.backends.listing import Versions
 from mdmemory.backends.protocol import (
     COULD_NOT_LOOK,
     MAX_FILE_BYTES,
+    NO_VERSION,
     Backend,
     Entry,
     File,
@@ -21,114 +21,162 @@ from mdmemory.backends.protocol import (
     Version,
     etag_of,
 )
-from mdmemory.errors import InvalidMemoryFile
-from mdmemory.files.index import Listed
 from mdmemory.files.journal import JOURNAL, session_of
-from mdmemory.files.memory_file import Header, parse
-from mdmemory.recall.collection import Document
-from mdmemory.recall.dates import in_words, stated_date
+from mdmemory.folder.headers import Headers
+from mdmemory.folder.known import (
+    INDEX,
+    MAX_RECALL_BYTES,
+    Difference,
+    Known,
+    as_text,
+    etag_in,
+    from_text,
+    is_memory_path,
+    is_same,
+    known_from,
+)
+from mdmemory.recall.cache import CACHE_ERRORS, Cache
 from mdmemory.recall.ranking import LexicalIndex
 from mdmemory.recall.tokens import ENGLISH
 
-INDEX = "MEMORY.md"
-MAX_RECALL_BYTES = 262_144
+AT_ONCE = 1_000  # files learnt in one transaction: others wait that long
+FEW_NEWER = 64  # rows beside the versions in one piece that cost nothing to speak of
 
-
-def is_markdown(path: str) -> bool:
-    """Whether a path ends in `.md`."""
-    return path.lower().endswith(".md")
-
-
-def is_memory_path(path: str) -> bool:
-    """Whether a path is that of a memory file: `.md`, and neither the index nor a journal."""
-    return is_markdown(path) and path != INDEX and not path.startswith(JOURNAL)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A memory file as last seen.
-
-    Args:
-        etag: None when only the head of a large file was read.
-        header: None when the file is broken; `problem` then says why.
-        last_good: the header before it broke, if this process saw it.
-    """
-
-    size: int
-    mtime_ns: int
-    etag: str | None
-    header: Header | None
-    problem: InvalidMemoryFile | None = None
-    warnings: tuple[str, ...] = ()
-    last_good: Header | None = None
-
-
-Difference = tuple[Known | None, Known | None]
-"""What was known of a file before and is known now; None for absent."""
-
-
-def etag_in(known: Known | None) -> str | None:
-    """The etag, where there is a file and it is known."""
-    return None if known is None else known.etag
-
-
-def is_same(before: Known | None, now: Known | None) -> bool:
-    """Whether both are known to be the same bytes, or the same absence."""
-    if before is None or now is None:
-        return before is now
-    return before.etag is not None and before.etag == now.etag
+_SOMETHING = Known(0, 0, None, None)  # a file of which this process did not ask what it was
 
 
 class Catalog:
-    """Every memory file's header, kept by `refresh`; the only state a folder has between calls."""
+    """Every memory file, kept by `refresh`; the only state a folder has between calls.
 
-    def __init__(self, languages: tuple[str, ...] = ENGLISH) -> None:
-        self.files: dict[str, Known] = {}
-        self.listed: dict[str, Listed] = {}
-        """What the index says of each file that could be read, now or before it broke."""
-        self.unreadable: dict[str, Listed] = {}
-        """What a prompt says of the others; on disk they get no line, as it would be out of date once they are mended."""
+    Args:
+        cache: what processes before this one knew; None for nothing.
+    """
+
+    def __init__(self, languages: tuple[str, ...] = ENGLISH, cache: Cache | None = None) -> None:
+        self._languages = tuple(languages)
         self.skipped: Mapping[str, str] = {}
         self.index_data: bytes | None = None
         """MEMORY.md as last looked at; None when it is absent, larger than a scan's head, or unread."""
         self.journals: dict[str, Entry] = {}
         """Each conversation's file, as last looked at."""
-        self.recall = LexicalIndex(tuple(languages))
-        self.bounded: set[str] = set()
-        """Files that expire or supersede another."""
         self.generation = 0
         """Grows with every file that is learnt or forgotten."""
         self.scanned = False
-        self._versions: dict[str, Version] = {}
-        self._alike: defaultdict[str, set[str]] = defaultdict(set)
+        self._unkept = 0
+        self._cache, self._versions = cache or Cache(), Versions()
+        self.recall = LexicalIndex(self._languages, self._cache)
+        try:
+            self._versions = self._cache.versions()
+        except CACHE_ERRORS as error:
+            self._cache.lose(error)
+        self.headers = Headers(self._cache, is_complete=not self._versions.listings)
+        if INDEX in self._versions:
+            self._versions.put(INDEX, NO_VERSION)  # its text is not in the cache
+
+    def _begin_anew(self) -> None:
+        """Go on with an empty cache: every file is read again."""
+        self._cache, self._versions = self._cache.renewed(), Versions()
+        self.headers.go_on_with(self._cache)
+        self.recall = LexicalIndex(self._languages, self._cache)
+
+    @property
+    def files(self) -> Mapping[str, Known]:
+        """Every memory file by path."""
+        return self.headers.files
 
     async def refresh(self, backend: Backend) -> dict[str, Difference]:
         """Scan, and read what changed.
 
         Returns:
-            The memory files that changed.
+            The memory files that changed; of the first scan, those that the cache did not know.
         """
+        changed = self._news() if self.scanned else {}
+        begins_anew = self.is_lost
+        if begins_anew:
+            self._begin_anew()
         scan = await backend.scan(self._versions)
         texts = await self._recall_texts(backend, scan)
-        changed: dict[str, Difference] = {}
-        for path in self._vanished(scan):
-            if path in self.files:
-                changed[path] = (self.files[path], None)
+        gone = self._take_versions(scan)
+        for path in (*gone, *scan.heads):
+            if is_memory_path(path) and path not in changed:
+                changed[path] = (self.headers.known(path), None)
+        for path in gone:
             self.forget(path)
-        for path, head in scan.heads.items():
-            entry = scan.files[path]
-            self._versions[path] = entry.version
-            if path == INDEX:
-                self.index_data = head if len(head) == entry.size else None
-            elif is_memory_path(path):
-                before = self.files.get(path)
-                now = self.learn(path, texts.get(path, head), entry.size, entry.mtime_ns)
-                if not is_same(before, now):
-                    changed[path] = (before, now)
-        self.journals.update((path, entry) for path, entry in scan.files.items() if session_of(path) is not None)
+        heads = iter(scan.heads.items())
+        while some := list(islice(heads, AT_ONCE)):
+            self._learn_all(some, scan, texts)
         self.skipped = scan.skipped
         self.scanned = True
+        self._keep(len(scan.heads) + len(gone))
+        now = {path: (before, self.headers.known(path)) for path, (before, _) in changed.items()}
+        return {path: pair for path, pair in now.items() if not is_same(*pair) and not (begins_anew and pair[0] is None)}
+
+    def _news(self) -> dict[str, Difference]:
+        """Take in what other processes learnt and noted in the cache, so that it need not be read again."""
+        changed: dict[str, Difference] = {}
+        try:
+            for path, version, text in self._cache.news():
+                if version and text:
+                    before = _SOMETHING if path in self._versions else None
+                    changed[path] = (self.headers.known(path) if self.headers.is_loaded else before, None)
+                    self._set(path, from_text(path, text))
+                    self._versions.put(path, version)
+        except CACHE_ERRORS as error:
+            self._cache.lose(error)
         return changed
+
+    def _take_versions(self, scan: Scan) -> list[str]:
+        """Take in what a scan saw, but for what it could not look at; returns what is gone."""
+        seen = Versions.of({path: entry.version for path, entry in scan.files.items()} if scan.versions is None else scan.versions)
+        unseen = tuple(path for path, reason in scan.skipped.items() if reason.startswith(COULD_NOT_LOOK))
+        gone = []
+        for path in self._versions.missing_from(seen):
+            if any(path == place or path.startswith(f"{place}/") for place in unseen):  # it is not known to be gone
+                seen.put(path, self._versions[path])
+            else:
+                gone.append(path)
+        self._versions = seen
+        for prefix in (prefix for prefix in seen.listings if prefix.startswith(JOURNAL)):
+            for path in (prefix + name for name in seen.listings[prefix].files):
+                if session_of(path) is not None and path in scan.files:
+                    self.journals[path] = scan.files[path]
+        return sorted(gone)
+
+    def _learn_all(self, heads: Iterable[tuple[str, bytes]], scan: Scan, texts: Mapping[str, bytes]) -> None:
+        """Take in new files, with one transaction."""
+        try:
+            with self._cache.changing():
+                for path, head in heads:
+                    entry = scan.files[path]
+                    if path == INDEX:
+                        self.index_data = head if len(head) == entry.size else None
+                    elif is_memory_path(path):
+                        self.learn(path, texts.get(path, head), entry.size, entry.mtime_ns, entry.version)
+        except sqlite3.Error as error:
+            self._cache.lose(error)
+
+    def _keep(self, changes: int) -> None:
+        """Write all versions in one piece when many have changed since the last time."""
+        self._unkept += changes
+        if self._unkept > max(FEW_NEWER, len(self._versions) // 16):
+            self._unkept = 0
+            try:
+                self._cache.keep(self._versions)
+            except sqlite3.Error as error:
+                self._cache.lose(error)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the cache is damaged, so that the next `refresh` reads every file."""
+        return self._cache.is_lost
+
+    def lose(self, error: Exception) -> None:
+        """Take note that the cache is damaged."""
+        self._cache.lose(error)
+
+    def close(self) -> None:
+        """Close the cache."""
+        self._cache.close()
 
     @property
     def index_now(self) -> File | FileProblem | None:
@@ -141,11 +189,10 @@ class Catalog:
         """Take in memory files, or the index, that were read; returns the memory files that changed."""
         changed: dict[str, Difference] = {}
         for path, file in found.items():
-            before = self.files.get(path)
+            before = self.headers.known(path)
             if path == INDEX:
                 self._take_index(file)
             elif isinstance(file, File):
-                self._versions[path] = ""  # only a scan knows it
                 now = self.learn(path, file.data, file.size, file.mtime_ns)
                 if not is_same(before, now):
                     changed[path] = (before, now)
@@ -156,62 +203,64 @@ class Catalog:
 
     def told(self, paths: Iterable[str]) -> None:
         """Note that these files have changed, which of a journal is all that is known until it is read."""
-        self.journals.update((path, Entry(0, time.time_ns(), "")) for path in paths if session_of(path) is not None)
+        self.journals.update((path, Entry(0, time.time_ns(), NO_VERSION)) for path in paths if session_of(path) is not None)
 
     def _take_index(self, file: File | FileProblem) -> None:
         if isinstance(file, File):
-            self._versions[INDEX], self.index_data = "", file.data
+            self._versions.put(INDEX, NO_VERSION)
+            self.index_data = file.data
         elif file.kind == "absent":
             self.forget(INDEX)
 
     @property
     def needs_scan(self) -> bool:
         """Whether something is there of which only a scan tells: a file with a second name elsewhere, or what could not be seen."""
-        return any(path in self._versions or reason.startswith(COULD_NOT_LOOK) for path, reason in self.skipped.items())
-
-    def _vanished(self, scan: Scan) -> list[str]:
-        gone = self._versions.keys() - scan.files.keys()
-        unseen = tuple(path for path, reason in scan.skipped.items() if reason.startswith(COULD_NOT_LOOK))
-        if unseen:  # what could not be looked at is not gone
-            gone = {path for path in gone if not any(path == place or path.startswith(f"{place}/") for place in unseen)}
-        return sorted(gone)
+        return self.is_lost or any(
+            path in self._versions or reason.startswith(COULD_NOT_LOOK) for path, reason in self.skipped.items()
+        )
 
     async def _recall_texts(self, backend: Backend, scan: Scan) -> Mapping[str, bytes]:
         """The text of changed files that are larger than their head, in one round trip.
 
         Up to 256 KB of each; the whole only of one whose etag is known, so that the same bytes are seen to be the same.
         """
-        large = {
-            path: None if etag_in(self.files.get(path)) and scan.files[path].size <= MAX_FILE_BYTES else Range(0, MAX_RECALL_BYTES)
-            for path, head in scan.heads.items()
-            if scan.files[path].size > len(head) and is_memory_path(path)
-        }
+        large: dict[str, Range | None] = {}
+        for path, head in scan.heads.items():
+            size = scan.files[path].size
+            if size > len(head) and is_memory_path(path):
+                whole = size <= MAX_FILE_BYTES and etag_in(self.headers.known(path))
+                large[path] = None if whole else Range(0, MAX_RECALL_BYTES)
         found = await backend.read(large) if large else {}
         return {path: file.data for path, file in found.items() if isinstance(file, File)}
 
-    def learn(self, path: str, data: bytes, size: int, mtime_ns: int) -> Known:
-        """Take in a file's bytes, or the first of them."""
-        before = self.files.get(path)
+    def learn(self, path: str, data: bytes, size: int, mtime_ns: int, version: Version = NO_VERSION) -> Known:
+        """Take in a file's bytes, or the first of them.
+
+        Args:
+            version: as a scan told; without it the next scan looks again.
+        """
+        before = self.headers.known(path)
         mtime_ns = min(mtime_ns, time.time_ns())  # a clock that was ahead must not make a file the newest until then
         known, document = known_from(path, data, size, mtime_ns, (before.header or before.last_good) if before else None)
-        self.files[path] = known
-        self.generation += 1
-        header = known.header or known.last_good
-        if header and (header.valid_until or header.supersedes):
-            self.bounded.add(path)
-        else:
-            self.bounded.discard(path)
-        listed, other = (self.listed, self.unreadable) if header else (self.unreadable, self.listed)
-        listed[path] = listed_as(path, known)
-        other.pop(path, None)
-        self._alike[collision_key(path)].add(path)
-        self.recall.put(path, document, mtime_ns)
+        self._versions.put(path, version)
+        self._set(path, known)
+        try:
+            with self._cache.changing():
+                if not (is_same(before, known) and self.recall.touch(path, document, mtime_ns)):
+                    self.recall.put(path, document, mtime_ns)
+                self._cache.note(path, version, as_text(known))
+        except sqlite3.Error as error:  # it will be read again
+            self._cache.lose(error)
         return known
+
+    def _set(self, path: str, known: Known) -> None:
+        self.generation += 1
+        self.headers.set(path, known)
 
     def wrote(self, path: str, data: bytes, mtime_ns: int) -> None:
         """Take in what was just written; the next scan looks again, because only it knows the version."""
-        self._versions[path] = ""
         if path == INDEX:
+            self._versions.put(path, NO_VERSION)
             self.index_data = data
         elif is_memory_path(path):
             self.learn(path, data, len(data), mtime_ns)
@@ -221,49 +270,12 @@ class Catalog:
         if path == INDEX:
             self.index_data = None
         self.generation += 1
-        self.bounded.discard(path)
-        self._versions.pop(path, None)
+        self.headers.drop(path)
         self.journals.pop(path, None)
-        self.files.pop(path, None)
-        self.listed.pop(path, None)
-        self.unreadable.pop(path, None)
-        self.recall.remove(path)
-        self._alike[collision_key(path)].discard(path)
-
-    def lookalike(self, path: str) -> str | None:
-        """An existing file whose name a person, or some disk, takes for this one."""
-        key = collision_key(path)
-        if key == collision_key(INDEX):
-            return INDEX if path != INDEX else None
-        return min(self._alike.get(key, set()) - {path}, default=None)
-
-
-def known_from(path: str, data: bytes, size: int, mtime_ns: int, last_good: Header | None = None) -> tuple[Known, Document]:
-    """What a file's bytes, or the first of them, say of it; and what recall searches."""
-    complete = len(data) == size
-    etag = etag_of(data) if complete else None
-    try:
-        file = parse(path, data, complete=complete)
-    except InvalidMemoryFile as error:
-        text = data.decode("utf-8", "replace")[:MAX_RECALL_BYTES]
-        return Known(size, mtime_ns, etag, None, error, last_good=last_good), Document(text)
-    before = data.count(b"\n") - file.body.count("\n")
-    return Known(size, mtime_ns, etag, file.header, warnings=file.warnings), _document(path, file.header, file.body, before)
-
-
-def _document(path: str, header: Header, body: str, before: int) -> Document:
-    stem = PurePosixPath(path).with_suffix("").as_posix()
-    words = stem.replace("-", " ").replace("_", " ").replace("/", " ")
-    fields = header.fields or {}
-    dates = [value for value in (fields.get("date"), fields.get("created"), header.valid_from) if isinstance(value, str)]
-    day = stated_date((*dates, header.description, header.name, stem))
-    head = (words, header.name, header.description, " ".join(header.tags), in_words(day) if day else "")
-    return Document(body[:MAX_RECALL_BYTES], "\n".join(head), day, before)
-
-
-def listed_as(path: str, known: Known) -> Listed:
-    """What the index says of a file; a broken one keeps what was last good, or says that it is broken."""
-    header = known.header or known.last_good
-    if header is None:
-        return Listed(PurePosixPath(path).stem, "this file can't be read: see `mdmemory doctor`", mtime_ns=known.mtime_ns)
-    return Listed(header.name, header.description, header.pinned, known.mtime_ns)
+        self._versions.drop(path)
+        try:
+            with self._cache.changing():
+                self.recall.remove(path)
+                self._cache.forget(path)
+        except sqlite3.Error as error:
+            self._cache.lose(error)

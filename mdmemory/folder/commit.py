@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from mdmemory.backends.protocol import (
@@ -25,7 +25,8 @@ from mdmemory.errors import BackendError, InvalidMemoryFile
 from mdmemory.files import history, index
 from mdmemory.files.changes import Rename
 from mdmemory.files.memory_file import Header, decode, parse
-from mdmemory.folder.catalog import INDEX, Catalog, etag_in, is_memory_path, listed_as
+from mdmemory.folder.catalog import Catalog
+from mdmemory.folder.known import INDEX, etag_in, is_memory_path, listed_as
 from mdmemory.folder.news import Outside
 from mdmemory.folder.settle import Settled
 
@@ -98,7 +99,7 @@ class Commit:
         if item.path != INDEX:
             return item.before, item.after
         _, everything = self._listed(catalog)
-        return _own_lines(item.before, catalog.listed), _own_lines(item.after, everything)
+        return _own_lines(item.before, catalog.headers.listed), _own_lines(item.after, everything)
 
     def _file_ops(self, written: Sequence[Settled]) -> list[Op]:
         moved = {item.moved_from for item in written if item.moved_from}
@@ -128,7 +129,7 @@ class Commit:
             return None, None, (left_alone(error),)
         changed, everything = self._listed(catalog)
         if outside.changes:
-            text = updated_index(text, listed_outside(outside), catalog.listed, limits, outside.moved()).text
+            text = updated_index(text, listed_outside(outside), catalog.headers.listed, limits, outside.moved()).text
         renamed = {item.moved_from: item.path for item in self.settled if item.moved_from}
         updated = updated_index(text, changed, everything, limits, renamed)
         data = updated.text.encode()
@@ -138,12 +139,12 @@ class Commit:
 
     def _listed(self, catalog: Catalog) -> tuple[dict[str, IndexChange], dict[str, index.Listed]]:
         """What the index says of the changed files before and after, and of every file after."""
-        everything = dict(catalog.listed)
+        everything = dict(catalog.headers.listed)
         changed: dict[str, IndexChange] = {}
         for item in self.settled:
             if not is_memory_path(item.path):
                 continue
-            old = catalog.listed.get(item.moved_from or item.path) or listing(item.path, item.before)
+            old = catalog.headers.listed.get(item.moved_from or item.path) or listing(item.path, item.before)
             everything.pop(item.path, None)
             header = header_of(item.path, item.after)
             if header is not None:
@@ -232,3 +233,14 @@ def listed_outside(outside: Outside) -> dict[str, IndexChange]:
         for path, (before, known) in outside.changes.items()
         if known is None or known.header
     }
+
+
+def overtaken(plan: Plan, etags: Mapping[str, str]) -> bool:
+    """Whether a file that the commit put has other bytes, by a retry that was told that its commit had happened."""
+    puts = [op for op in plan.ops if isinstance(op, Put) and op.required and op.path != INDEX]
+    return any(etags.get(op.path, "") != etag_of(op.data) for op in puts)
+
+
+def with_index(op: Op) -> Op:
+    """What is written without a look needs the index as it was known: a changed one tells that other processes made files."""
+    return replace(op, required=True) if isinstance(op, Put) and op.path == INDEX else op

@@ -11,29 +11,31 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 from mdmemory.backends.paths import check
-from mdmemory.backends.protocol import Backend, File, FileProblem, Op, Put, etag_of, problem_error, shielded
+from mdmemory.backends.protocol import Backend, File, FileProblem, problem_error, shielded
 from mdmemory.config import Config
 from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Rename
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
-from mdmemory.folder.catalog import INDEX, Known
-from mdmemory.folder.commit import Commit, Plan, index_text, listed_outside
+from mdmemory.folder.commit import Commit, Plan, index_text, listed_outside, overtaken, with_index
 from mdmemory.folder.journals import Journals
+from mdmemory.folder.known import INDEX, Known
 from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
 from mdmemory.folder.watch import Watcher
+from mdmemory.recall.cache import CACHE_ERRORS, Cache
 from mdmemory.recall.filters import Filters
 from mdmemory.recall.ranking import Match, RankedPassage
 
 logger = logging.getLogger("mdmemory")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,16 @@ class MemoryFolder:
         config: limits and types.
         policy: says for each change whether it is allowed, a person is asked, or it is denied.
         confirm: asks the person.
+        cache: what processes before this one knew; None for nothing.
     """
 
     def __init__(
-        self, backend: Backend, config: Config | None = None, policy: Policy = allow_all, confirm: Confirm | None = None
+        self,
+        backend: Backend,
+        config: Config | None = None,
+        policy: Policy = allow_all,
+        confirm: Confirm | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self.backend = backend
         self.config = config or Config()
@@ -72,7 +80,7 @@ class MemoryFolder:
         self.limits = index.Limits(self.config.index_max_lines, self.config.index_max_bytes)
         self._policy, self._confirm = policy, confirm
         root = getattr(backend, "watchable_root", None) if self.config.watch and not self.is_read_only else None
-        self._view = View(backend, self.limits, self.config.languages, Watcher(root) if root else None)
+        self._view = View(backend, self.limits, self.config.languages, Watcher(root) if root else None, cache)
         self._catalog = self._view.catalog
         self._search = Search(backend, self._catalog, self.config)
         self.journals = Journals(backend, self._catalog, self.config.languages)
@@ -102,7 +110,7 @@ class MemoryFolder:
     @property
     def listed(self) -> Mapping[str, index.Listed]:
         """What the index says of each file that could be read, now or before it broke."""
-        return self._catalog.listed
+        return self._catalog.headers.listed
 
     @property
     def change_mark(self) -> int:
@@ -151,7 +159,7 @@ class MemoryFolder:
         Raises:
             InvalidArguments: a filter that there is not.
         """
-        return await self._search.files(query, limit, filters)
+        return await self._found(lambda: self._search.files(query, limit, filters))
 
     async def search_passages(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[RankedPassage]:
         """Paragraphs, list items and turns that share words with the query, best first, as of the last `refresh`.
@@ -159,14 +167,22 @@ class MemoryFolder:
         Raises:
             InvalidArguments: a filter that there is not.
         """
-        return await self._search.passages(query, limit, filters)
+        return await self._found(lambda: self._search.passages(query, limit, filters))
+
+    async def _found(self, search: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await search()
+        except CACHE_ERRORS as error:  # damaged: all is read anew
+            self._catalog.lose(error)
+            await self.refresh()
+            return await search()
 
     async def prompt_index(self) -> index.Updated:
         """The index as an agent sees it: rendered from the headers and people's own lines, within the limits."""
         text, outside = await self.index_file(), self._view.outside
         if text and outside.changes:
             text = index.update(text, listed_outside(outside), self.listed, self.limits, outside.moved()).text
-        return index.render(text, {**self.listed, **self._catalog.unreadable}, self.limits)
+        return index.render(text, {**self.listed, **self._catalog.headers.unreadable}, self.limits)
 
     async def index_file(self) -> str | None:
         """The text of MEMORY.md; None when there is none, or none that can be read: `index_problem` then says why."""
@@ -205,7 +221,7 @@ class MemoryFolder:
         if renames or not self._catalog.scanned:
             await self._view.refresh()
         commit_id = uuid.uuid4().hex
-        rules = Rules(self.types, author.startswith("agent:"), self._catalog.lookalike)
+        rules = Rules(self.types, author.startswith("agent:"), self._catalog.headers.lookalike)
         give_up = time.monotonic() + GIVE_UP_S
         assumed = self._view.assumed(changes)
         while True:
@@ -219,7 +235,7 @@ class MemoryFolder:
             if dry_run or not any(item.before != item.after for item in settled):
                 return Applied(None, tuple(settled), plan.index, plan.warnings)
             try:
-                etags = await self.backend.commit(commit_id, [_with_index(op) for op in plan.ops] if assumed else plan.ops)
+                etags = await self.backend.commit(commit_id, [with_index(op) for op in plan.ops] if assumed else plan.ops)
             except (Conflict, InvalidPath, UnsafeFile) as error:
                 if assumed:
                     assumed = None  # not as it was when last looked at
@@ -228,7 +244,7 @@ class MemoryFolder:
                 else:
                     await asyncio.sleep(random.uniform(0, 0.01))  # another writer was first: merge with what it wrote
                 continue
-            if _overtaken(plan, etags):  # finished by another process, around an edit that was made meanwhile: merge with that
+            if overtaken(plan, etags):  # finished by another process, around an edit that was made meanwhile: merge with that
                 commit_id, assumed = uuid.uuid4().hex, None
                 continue
             return await self._applied(commit, plan, index_written=plan.index_data is None or INDEX in etags)
@@ -266,17 +282,6 @@ class MemoryFolder:
         async with self._lock:
             await self._view.close()
             await self.backend.close()
-
-
-def _overtaken(plan: Plan, etags: Mapping[str, str]) -> bool:
-    """Whether a file that the commit put has other bytes, by a retry that was told that its commit had happened."""
-    puts = [op for op in plan.ops if isinstance(op, Put) and op.required and op.path != INDEX]
-    return any(etags.get(op.path, "") != etag_of(op.data) for op in puts)
-
-
-def _with_index(op: Op) -> Op:
-    """What is written without a look needs the index as it was known: a changed one tells that other processes made files."""
-    return replace(op, required=True) if isinstance(op, Put) and op.path == INDEX else op
 
 
 def _bytes(path: str, found: File | FileProblem) -> bytes | None:

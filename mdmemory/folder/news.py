@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mdmemory.backends.paths import fault
 from mdmemory.backends.protocol import MAX_FILE_BYTES, TAIL_BYTES, File, FileProblem, Range
 from mdmemory.files.history import Intent, read_log
-from mdmemory.folder.catalog import Difference, etag_in, is_same
+from mdmemory.folder.known import Difference, etag_in, is_same
 
 MAX_OUTSIDE_KEPT = 20  # of more changes than this, as from a git checkout, the history keeps the hashes only
 

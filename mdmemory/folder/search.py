@@ -13,7 +13,8 @@ from typing import TypeVar
 from mdmemory.backends.protocol import Backend, File
 from mdmemory.config import Config
 from mdmemory.files.memory_file import Header
-from mdmemory.folder.catalog import Catalog, Known
+from mdmemory.folder.catalog import Catalog
+from mdmemory.folder.known import Known
 from mdmemory.recall.filters import Filed, Filters, narrow, outdated
 from mdmemory.recall.ranking import Match, Ranked, RankedPassage
 from mdmemory.recall.similarity import Vectors
@@ -67,13 +68,12 @@ class Search:
             return narrow(self._filed(), filters)
         catalog, today = self._catalog, date.today()
         if self._current is None or self._current[:2] != (catalog.generation, today):
-            hidden = outdated(self._filed()) if catalog.bounded else set()
+            hidden = outdated(self._filed()) if catalog.headers.bounded else set()
             self._current = catalog.generation, today, catalog.files.keys() - hidden if hidden else None
         return self._current[2]
 
     def _filed(self) -> list[Filed]:
-        recall = self._catalog.recall
-        return [Filed(path, header_of(path, known), recall.day(path)) for path, known in self._catalog.files.items()]
+        return [Filed(path, header_of(path, known), known.day) for path, known in self._catalog.files.items()]
 
     async def _similar(self, query: str, allowed: AbstractSet[str] | None) -> dict[str, list[float]] | None:
         """The cosine of the passages of the files that are nearest in meaning; None without `embed`, or when it fails."""

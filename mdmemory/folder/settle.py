@@ -12,7 +12,7 @@ from mdmemory.files.changes import Change, Create, Delete, Rename, Replace, merg
 from mdmemory.files.index import inline_content
 from mdmemory.files.journal import JOURNAL
 from mdmemory.files.memory_file import check_typed, decode, parse
-from mdmemory.folder.catalog import INDEX, is_markdown, is_memory_path
+from mdmemory.folder.known import INDEX, is_markdown, is_memory_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,13 @@ from mdmemory.errors import Conflict, MdmemoryError
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Create, Replace
 from mdmemory.files.history import Intent, object_path
-from mdmemory.folder.catalog import INDEX, Catalog, Difference, Known, etag_in, is_memory_path, known_from
+from mdmemory.folder.catalog import Catalog
 from mdmemory.folder.commit import IndexChange, index_text, left_alone, updated_index
+from mdmemory.folder.known import INDEX, Difference, Known, etag_in, is_memory_path, known_from
 from mdmemory.folder.news import LogReader, Outside
 from mdmemory.folder.recovery import heal, moves_in
 from mdmemory.folder.watch import Watcher
+from mdmemory.recall.cache import Cache
 from mdmemory.recall.tokens import ENGLISH
 
 logger = logging.getLogger("mdmemory")
@@ -33,12 +35,18 @@ class View:
         limits: the index's.
         languages: whose endings search ignores.
         watcher: tells of changes, where the system can.
+        cache: what processes before this one knew.
     """
 
     def __init__(
-        self, backend: Backend, limits: index.Limits, languages: tuple[str, ...] = ENGLISH, watcher: Watcher | None = None
+        self,
+        backend: Backend,
+        limits: index.Limits,
+        languages: tuple[str, ...] = ENGLISH,
+        watcher: Watcher | None = None,
+        cache: Cache | None = None,
     ) -> None:
-        self.catalog, self.outside = Catalog(languages), Outside()
+        self.catalog, self.outside = Catalog(languages, cache), Outside()
         self._backend, self._limits = backend, limits
         self._watcher, self._is_up_to_date = watcher, False
         self._log = LogReader()
@@ -57,11 +65,11 @@ class View:
         if changed is None:
             changed = await self.catalog.refresh(self._backend)
         self._is_up_to_date = True
-        self.mark_changed(changed)
         if first:  # what changed while no process looked shows by what the log told before
             await self._take_in(self._told)
             self._told = ()
         else:
+            self.mark_changed(changed)
             self.outside.notice(changed)
         return frozenset(changed)
 
@@ -81,7 +89,8 @@ class View:
         return self.catalog.take(found)
 
     async def close(self) -> None:
-        """End the watcher."""
+        """End the watcher, and close the cache."""
+        self.catalog.close()
         if self._watcher is not None:
             await asyncio.to_thread(self._watcher.close)
 
@@ -123,7 +132,7 @@ class View:
             return None
         found: dict[str, File | FileProblem] = {}
         for change in changes:
-            known = self.catalog.files.get(change.path)
+            known = self.catalog.headers.known(change.path)
             if isinstance(change, Create) and is_memory_path(change.path) and known is None:
                 found[change.path] = FileProblem("absent", "it does not exist")
             elif isinstance(change, Replace) and known and change.base_data is not None and known.etag == change.base:
@@ -152,13 +161,13 @@ class View:
         self.outside.explain(commits)
         strange = {path: latest[path] for path in self._others_than(latest)}
         before = await self._logged(strange)
-        self.outside.changes |= {path: (before.get(path), self.catalog.files.get(path)) for path in strange}
+        self.outside.changes |= {path: (before.get(path), self.catalog.headers.known(path)) for path in strange}
         return bool(stale)
 
     def _others_than(self, etags: Mapping[str, str | None]) -> list[str]:
         """The files that are neither what the log says nor known to have been changed outside since."""
-        files, outside = self.catalog.files, self.outside.changes
-        others = [path for path, etag in etags.items() if etag_in(files.get(path)) != etag]
+        known, outside = self.catalog.headers.known, self.outside.changes
+        others = [path for path, etag in etags.items() if etag_in(known(path)) != etag]
         return [path for path in others if path not in outside or etag_in(outside[path][0]) != etags[path]]
 
     async def _logged(self, etags: Mapping[str, str | None]) -> Mapping[str, Known]:
@@ -175,10 +184,10 @@ class View:
         """Wait for a commit of another process to end; if it was cut short, finish it."""
         if not self.catalog.scanned:
             await self.refresh()
-        before = await heal(self._backend, intent, self.catalog.listed)
+        before = await heal(self._backend, intent, self.catalog.headers.listed)
         await self._take_in([intent])
-        changed = {path: (listed, self.catalog.listed.get(path)) for path, listed in before.items() if is_memory_path(path)}
-        changed = {path: pair for path, pair in changed.items() if path not in self.catalog.unreadable}
+        changed = {path: (listed, self.catalog.headers.listed.get(path)) for path, listed in before.items() if is_memory_path(path)}
+        changed = {path: pair for path, pair in changed.items() if path not in self.catalog.headers.unreadable}
         updated, warnings = await self.write_index(changed, moves_in(intent))
         if updated is None:
             logger.warning("%s", *warnings)
@@ -201,9 +210,11 @@ class View:
         while True:
             try:
                 found = (await self.current([]))[INDEX]
-                known = self.catalog.listed | self.catalog.unreadable  # by now others may have deleted what we wrote
+                known = (
+                    self.catalog.headers.listed | self.catalog.headers.unreadable
+                )  # by now others may have deleted what we wrote
                 still = {path: (old, new if path in known else None) for path, (old, new) in changed.items()}
-                updated = updated_index(index_text(found), still, self.catalog.listed, self._limits, renamed)
+                updated = updated_index(index_text(found), still, self.catalog.headers.listed, self._limits, renamed)
                 data, etag = updated.text.encode(), found.etag if isinstance(found, File) else None
                 if etag_of(data) != (etag or etag_of(b"")):
                     await self._backend.commit(uuid.uuid4().hex, [Put(INDEX, data, etag or ABSENT)])

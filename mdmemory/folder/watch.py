@@ -12,9 +12,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import re
 import stat
-import sys
 import threading
 import time
 import weakref
@@ -23,20 +21,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mdmemory.backends.local_io import OWN
+from mdmemory.backends.mounts import MOUNTS, is_own_disk
 from mdmemory.backends.paths import fault
 
 if TYPE_CHECKING:
     from watchdog.observers.inotify_c import InotifyEvent, InotifyFD
 
 logger = logging.getLogger("mdmemory")
-MOUNTS: Final = Path("/proc/mounts")
 WAIT_S: Final = 0.25
 MAX_PATHS: Final = 100  # of more, a scan knows sooner which ones changed
 MAX_RESTARTS: Final = 3
 TRUST_S: Final = 600.0
-_LOCAL: Final = frozenset(  # on these the system sees every change; of any other, as of a network's, nobody knows
-    "bcachefs btrfs ecryptfs exfat ext2 ext3 ext4 f2fs jfs ntfs3 overlay ramfs reiserfs tmpfs vfat xfs zfs".split()
-)
 
 
 class Watcher:
@@ -91,7 +86,7 @@ class Watcher:
             self._given_up = True
 
     def _begin(self) -> None:
-        if not can_be_watched(self._root, self._mounts):
+        if not is_own_disk(self._root, self._mounts):
             self._given_up = True
         elif os.access(self._root / OWN, os.W_OK):  # else the first commit will make it
             try:
@@ -115,21 +110,6 @@ class Watcher:
         except OSError:
             return not fault(path)
         return not fault(path) and stat.S_ISREG(found.st_mode) and found.st_nlink == 1
-
-
-def can_be_watched(root: Path, mounts: Path = MOUNTS) -> bool:
-    """Whether the system tells of every change below a folder: this is Linux, and all disks there are its own."""
-    if sys.platform != "linux":
-        return False
-    try:
-        lines = [line.split(" ") for line in mounts.read_text(errors="surrogateescape").splitlines()]
-    except OSError:
-        return False
-    unescape = re.compile(r"\\([0-7]{3})")
-    kinds = {Path(unescape.sub(lambda found: chr(int(found[1], 8)), line[1])): line[2] for line in lines if len(line) > 2}
-    above = next((place for place in (root, *root.parents) if place in kinds), None)
-    here = [kind for place, kind in kinds.items() if place == above or root in place.parents]
-    return bool(here) and _LOCAL.issuperset(here)
 
 
 class _Listener:

@@ -46,6 +46,6 @@ class PostingsBM25(BM25Okapi):  # type: ignore[misc]  # the library has no types
         return scores
 
 
-def inverse_frequency(documents: int, holding: int) -> float:
+def inverse_frequency(documents: int, holding: float) -> float:
     """The weight of what `holding` of the documents have: log(1 + (N − n + ½) / (n + ½)), as in Lucene, never negative."""
     return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
+from typing import Any
 
+from mdmemory.recall.cache import Cache
 from mdmemory.recall.dates import Part, parts_of
 from mdmemory.recall.passages import Counts, Passage, passages_of
 from mdmemory.recall.postings import Postings
 from mdmemory.recall.tokens import ENGLISH, single_characters, tokens
+
+KEPT_ENTRIES = 4_000
+_ENTRIES = """
+    SELECT path, day, mtime_ns, speakers, units, name, about, body FROM file JOIN terms ON terms.rowid = file.id
+    WHERE path IN (SELECT value FROM json_each(?))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +28,15 @@ class Document:
     """What of a file is searched.
 
     Args:
-        head: its path, name, description, tags and date.
+        name: its path and name.
+        about: its description, tags and date.
         day: the date that it states.
         before: lines of the file before the text.
     """
 
     text: str
-    head: str = ""
+    name: str = ""
+    about: str = ""
     day: date | None = None
     before: int = 0
 
@@ -35,7 +46,7 @@ class Entry:
     """One file.
 
     Args:
-        head: of a conversation, the terms of its path, name, description, tags and date; those of a note are its first passage.
+        head: of a conversation, the terms of its name and of what it is about; those of a note are its first passage.
         day: the date that it states, else that of its last change; UTC.
         names: speaker to the terms of their name.
     """
@@ -48,36 +59,22 @@ class Entry:
 
     @cached_property
     def counts(self) -> Counts:
-        """The weights of terms in passages; counted when the file is first a candidate."""
+        """Its passages, measured when it is first a candidate."""
         return Counts(self.passages)
 
     @cached_property
-    def words(self) -> Mapping[str, int]:
-        """How often each term stands in the file, the labels of the turns included."""
-        found = Counter(self.head)
-        for passage in self.passages:
-            found.update(passage.terms)
-        for speaker, turns in self.turns.items():
+    def labels(self) -> Counter[str]:
+        """How often each term of a speaker's name stands before a turn."""
+        found: Counter[str] = Counter()
+        for speaker, turns in _turns(self.passages).items():
             for term in self.names[speaker]:
                 found[term] += turns
         return found
 
     @cached_property
     def length(self) -> int:
-        """The sum of `words`."""
-        return sum(self.words.values())
-
-    @cached_property
-    def turns(self) -> Mapping[str, int]:
-        """How many turns each speaker has."""
-        return Counter(passage.speaker for passage in self.passages if passage.speaker)
-
-    def distinct(self) -> set[str]:
-        """Every term of the file once."""
-        terms = set(self.head)
-        for passage in self.passages:
-            terms.update(passage.terms)
-        return terms.union(*self.names.values())
+        """In terms, the labels of the turns included."""
+        return len(self.head) + sum(len(passage.terms) for passage in self.passages) + self.labels.total()
 
 
 @dataclass(slots=True)
@@ -89,70 +86,149 @@ class Said:
     of_turns: int = 0
 
 
+@dataclass(slots=True)
+class Totals:
+    """What is counted over all files.
+
+    Args:
+        said: speakers by the terms of their names.
+        named: speakers by each term of their names.
+    """
+
+    files: int = 0
+    passages: int = 0
+    dates: Counter[Part] = field(default_factory=Counter)
+    said: dict[tuple[str, ...], Said] = field(default_factory=dict)
+    named: defaultdict[str, set[tuple[str, ...]]] = field(default_factory=lambda: defaultdict(set))
+
+
 class Collection:
     """Every file, kept up to date one by one."""
 
-    def __init__(self, languages: tuple[str, ...] = ENGLISH) -> None:
+    def __init__(self, languages: tuple[str, ...] = ENGLISH, cache: Cache | None = None) -> None:
         self.languages = languages
-        self.entries: dict[str, Entry] = {}
-        self.postings = Postings()
-        self.passages = 0
-        self.passages_holding: Counter[str] = Counter()
-        self.dates: Counter[Part] = Counter()
-        self.said: dict[tuple[str, ...], Said] = {}
-        """Speakers by the terms of their names."""
-        self.named: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
-        """Speakers by each term of their names."""
+        self.cache = cache or Cache()
+        self.postings = Postings(self.cache.db)
+        self._totals: Totals | None = None
+        self._entries: dict[str, Entry] = {}
 
     def put(self, path: str, document: Document, mtime_ns: int) -> None:
         """Add a file, or replace what was known of it."""
-        self.remove(path)
         passages = passages_of(document.text, self.languages, before=document.before)
-        names = {
-            passage.speaker: tuple(dict.fromkeys(tokens(passage.speaker, self.languages)))
-            for passage in passages
-            if passage.speaker
-        }
-        terms = (*tokens(document.head, self.languages), *single_characters(document.head))
-        if terms and not names:  # of a note, what it says that it is about is a passage like another
-            passages = (Passage(1, max(1, document.before), None, terms, (), len(document.head.split())), *passages)
-            terms = ()
+        name, about = self._head(document.name), self._head(document.about)
+        units = [_unit(passage) for passage in passages]
+        turns = _turns(passages)
+        if (name or about) and not turns:  # of a note, what it says that it is about is a passage like another
+            units.insert(0, (1, max(1, document.before), len(f"{document.name} {document.about}".split())))
         day = document.day or datetime.fromtimestamp(mtime_ns // 10**9, UTC).date()
-        entry = self.entries[path] = Entry(mtime_ns, day, terms, passages, names)
-        self.postings.put(path, entry.distinct())
-        self._tally(entry, 1)
+        speakers = json.dumps(turns) if turns else None
+        values = (day.toordinal(), mtime_ns, len(units), speakers, json.dumps(units), path)
+        with self.cache.changing():
+            number = self._cleared(path)
+            if number is None:
+                into = "INSERT INTO file(day, mtime_ns, passages, speakers, units, path) VALUES (?, ?, ?, ?, ?, ?)"
+                number = self.cache.db.execute(into, values).lastrowid or 0
+            else:
+                changed = "UPDATE file SET day = ?, mtime_ns = ?, passages = ?, speakers = ?, units = ? WHERE path = ?"
+                self.cache.db.execute(changed, values)
+            labels = [term for speaker in turns for term in tokens(speaker, self.languages)]
+            body = "\n".join([" ".join(labels), *(" ".join(passage.terms) for passage in passages)])
+            self.postings.put(number, name, about, body)
+
+    def touch(self, path: str, document: Document, mtime_ns: int) -> bool:
+        """Note that a file has another time and the same words; False when it is not known."""
+        day = document.day or datetime.fromtimestamp(mtime_ns // 10**9, UTC).date()
+        self._totals = None
+        self._entries.pop(path, None)
+        changed = "UPDATE file SET day = ?, mtime_ns = ? WHERE path = ? AND day IS NOT NULL"
+        return self.cache.db.execute(changed, (day.toordinal(), mtime_ns, path)).rowcount > 0
 
     def remove(self, path: str) -> None:
         """Forget a file, known or not."""
-        entry = self.entries.pop(path, None)
-        if entry is not None:
-            self.postings.remove(path, entry.distinct())
-            self._tally(entry, -1)
+        with self.cache.changing():
+            if self._cleared(path) is not None:
+                gone = "UPDATE file SET day = NULL, mtime_ns = NULL, passages = NULL, speakers = NULL, units = NULL WHERE path = ?"
+                self.cache.db.execute(gone, (path,))
 
-    def _tally(self, entry: Entry, sign: int) -> None:
-        self.passages += sign * len(entry.passages)
-        holding = self.passages_holding
-        for passage in entry.passages:
-            if sign > 0:
-                holding.update(set(passage.terms))
-            else:
-                holding.subtract(gone := set(passage.terms))
-                for term in gone:
-                    if not holding[term]:
-                        del holding[term]
-        for part in parts_of(entry.day):
-            self.dates[part] += sign
-        for speaker, turns in entry.turns.items() if entry.names else ():
-            self._tally_speaker(entry.names[speaker], turns, len(entry.passages), sign)
+    def _cleared(self, path: str) -> int | None:
+        """The number of a file after its words are taken out; None when it never was there."""
+        self._totals = None
+        self._entries.pop(path, None)
+        found = self.cache.db.execute("SELECT id, day FROM file WHERE path = ?", (path,)).fetchone()
+        if found and found[1] is not None:
+            self.postings.remove(found[0])
+        return found[0] if found else None
 
-    def _tally_speaker(self, name: tuple[str, ...], turns: int, of_turns: int, sign: int) -> None:
-        said = self.said.setdefault(name, Said())
-        said.files += sign
-        said.turns += sign * turns
-        said.of_turns += sign * of_turns
-        for term in name:
-            self.named[term].add(name)
-        if not said.files:
-            del self.said[name]
-            for term in name:
-                self.named[term].discard(name)
+    def _head(self, text: str) -> tuple[str, ...]:
+        return (*tokens(text, self.languages), *single_characters(text))
+
+    def __contains__(self, path: str) -> bool:
+        there = "SELECT 1 FROM file WHERE path = ? AND day IS NOT NULL"
+        return path in self._entries or self.cache.db.execute(there, (path,)).fetchone() is not None
+
+    def totals(self) -> Totals:
+        """What is counted over all files; counted anew when some changed."""
+        if self.cache.is_changed_by_others():
+            self._totals = None
+            self._entries.clear()
+            self.postings.changed()
+        if self._totals is None:
+            self._totals = self._counted()
+        return self._totals
+
+    def _counted(self) -> Totals:
+        totals = Totals()
+        for ordinal, files, passages in self.cache.db.execute(
+            "SELECT day, count(*), sum(passages) FROM file WHERE day IS NOT NULL GROUP BY day"
+        ):
+            totals.files += files
+            totals.passages += passages
+            for part in parts_of(date.fromordinal(ordinal)):
+                totals.dates[part] += files
+        for speakers, passages in self.cache.db.execute("SELECT speakers, passages FROM file WHERE speakers IS NOT NULL"):
+            for speaker, count in json.loads(speakers).items():
+                name = tuple(dict.fromkeys(tokens(speaker, self.languages)))
+                said = totals.said.setdefault(name, Said())
+                said.files += 1
+                said.turns += count
+                said.of_turns += passages
+                for term in name:
+                    totals.named[term].add(name)
+        return totals
+
+    def entries(self, paths: Sequence[str]) -> list[Entry]:
+        """What is known of each of these files."""
+        kept = self._entries
+        missing = [path for path in paths if path not in kept]
+        if len(kept) + len(missing) > KEPT_ENTRIES:
+            self._entries = kept = {path: kept[path] for path in paths if path in kept}
+        if missing:
+            for path, *values in self.cache.db.execute(_ENTRIES, (json.dumps(missing),)):
+                kept[path] = self._entry(*values)
+        return [kept[path] for path in paths]
+
+    def _entry(self, day: int, mtime_ns: int, speakers: str | None, units: str, name: str, about: str, body: str) -> Entry:
+        texts = body.split("\n")[1:]
+        cut = json.loads(units)
+        names = {speaker: tuple(dict.fromkeys(tokens(speaker, self.languages))) for speaker in json.loads(speakers or "{}")}
+        head = (*name.split(), *about.split())
+        passages = [_passage(unit, text) for unit, text in zip(cut[len(cut) - len(texts) :], texts, strict=True)]
+        if len(cut) > len(texts):
+            passages.insert(0, _passage(cut[0], " ".join(head)))
+            head = ()
+        return Entry(mtime_ns, date.fromordinal(day), head, tuple(passages), names)
+
+
+def _turns(passages: Iterable[Passage]) -> dict[str, int]:
+    """How many turns each speaker has."""
+    return Counter(passage.speaker for passage in passages if passage.speaker)
+
+
+def _unit(passage: Passage) -> tuple[object, ...]:
+    place = (passage.line, passage.end_line, passage.words)
+    return (*place, passage.speaker, " ".join(passage.asked)) if passage.speaker else place
+
+
+def _passage(unit: Sequence[Any], text: str) -> Passage:
+    line, end_line, words, speaker, asked = unit if len(unit) == 5 else (*unit, None, "")
+    return Passage(line, end_line, speaker, tuple(text.split()), tuple(asked.split()), words)

@@ -29,6 +29,7 @@ _ALSO_WORDS = frozenset("may mar march dec mai jan sep".split())  # a verb, or s
 _BEFORE_MONTH = re.compile(
     r"\b(?:in|of|since|until|till|during|by|early|late|mid|last|this|next|im|seit|bis|ab|ende|anfang|mitte)[ -]$", re.I
 )
+_FOUR_DIGITS = re.compile(r"\d{4}")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"(?<![\w.,-])((?:19|20)\d\d)(?![\w%]|[.,]\d)(?:年)?|(?<!\d)((?:19|20)\d\d)年")
 _SEASON = re.compile(r"\b(?:" + "|".join(word for word in _SEASON_OF if word.isascii() or len(word) > 1) + r")\b|[春夏秋冬]", re.I)
@@ -62,7 +63,7 @@ def asked_parts(query: str) -> dict[Part, None]:
 
 def stated_date(texts: Iterable[str]) -> date | None:
     """The first full date that one of the texts states."""
-    for text in texts:
+    for text in filter(_FOUR_DIGITS.search, texts):
         for year, month, day in _stated(text):
             if year and day:
                 try:

@@ -8,8 +8,9 @@ so that for them all of this switches itself off.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from mdmemory.recall.tokens import ENGLISH, single_characters, tokens
@@ -43,35 +44,41 @@ class Passage:
     words: int
 
 
+Places = Sequence[tuple[int, float]]
+"""Where a term stands: the number of the passage, and how often or how much it counts there."""
+
+
 class Counts:
-    """Where each term of a file counts, and how much; worked out for the terms that are asked for.
+    """The sizes of a file's passages, and where the terms of a query stand in them.
 
     Args:
-        own: term to (passage, times).
         lengths: the sum of the weights of each passage.
         asking: the share of question words in each passage, 0 to 1.
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
+        self._terms = [passage.terms for passage in passages]
         given = [_given(passages, place) for place in range(len(passages))]
-        self.own = _inverted([passage.terms for passage in passages])
+        self._given = given if any(given) else []
         self.asking = [len(passage.asked) / max(1, len(passage.terms)) for passage in passages]
-        self._given = _inverted(given)
         self._scales = [max(0.0, 1 - passage.words / BORROWING_ENDS_AT_WORDS) for passage in passages]
-        self._weights: dict[str, list[tuple[int, float]]] = {}
-        own, asked = [float(len(passage.terms)) for passage in passages], [float(len(terms)) for terms in given]
+        self._borrows = any(self._scales)
+        own, asked = [float(len(terms)) for terms in self._terms], [float(len(terms)) for terms in given]
         self.lengths = self._spread(list(enumerate(own)), list(enumerate(asked)))
 
-    def weights(self, term: str) -> Sequence[tuple[int, float]]:
-        """The passages that have a term, their own or not, with its weight."""
-        if term not in self.own:
-            return ()
-        if term not in self._weights:
-            spread = self._spread(self.own[term], self._given.get(term, ()))
-            self._weights[term] = [(place, weight) for place, weight in enumerate(spread) if weight > 0]
-        return self._weights[term]
+    def own(self, terms: AbstractSet[str]) -> Mapping[str, Places]:
+        """The passages that hold each of the terms, and how often."""
+        return _places(self._terms, terms)
 
-    def _spread(self, own: Sequence[tuple[int, float]], asked: Sequence[tuple[int, float]]) -> list[float]:
+    def weights(self, own: Mapping[str, Places]) -> Mapping[str, Places]:
+        """The passages that have each of these terms, their own or not, with its weight."""
+        if not (self._borrows or self._given):
+            return own
+        given = _places(self._given, own.keys())
+        spread = {term: self._spread(places, given.get(term, ())) for term, places in own.items()}
+        return {term: [(place, weight) for place, weight in enumerate(found) if weight > 0] for term, found in spread.items()}
+
+    def _spread(self, own: Places, asked: Places) -> list[float]:
         """What each passage gets of what the passages have and ask."""
         found = [0.0] * len(self._scales)
         for place, times in own:
@@ -87,12 +94,12 @@ class Counts:
         return found
 
 
-def _inverted(texts: Sequence[Sequence[str]]) -> Mapping[str, list[tuple[int, float]]]:
+def _places(texts: Sequence[Sequence[str]], terms: AbstractSet[str]) -> Mapping[str, Places]:
     found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for place, terms in enumerate(texts):
-        for term, times in Counter(terms).items():
-            found[term].append((place, times))
-    return dict(found)
+    for place, text in enumerate(texts):
+        for term in terms & set(text):
+            found[term].append((place, text.count(term)))
+    return found
 
 
 def passages_of(text: str, languages: tuple[str, ...] = ENGLISH, *, before: int = 0) -> tuple[Passage, ...]:

@@ -1,69 +1,89 @@
-"""The candidate stage: which files hold the words of a query. In memory; a table on disk can take its place. Floor 2."""
+"""The candidate stage: which files hold the words of a query, by a full-text table (SQLite FTS5) over our own tokens. Floor 2."""
 
 from __future__ import annotations
 
-import heapq
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-MAX_CANDIDATES = 200
+MAX_CANDIDATES = 100
 RARE_TERMS = 16
 RARE_SHARE = 0.2
+_FOUND = "SELECT rowid FROM terms WHERE terms MATCH ?{} ORDER BY rank LIMIT ?"
 
 
 class Postings:
-    """Terms to the files that hold them."""
+    """Terms to the files that hold them.
 
-    def __init__(self) -> None:
-        self._paths: defaultdict[str, set[str]] = defaultdict(set)
-        self._files = 0
+    Args:
+        db: with the tables of `Cache`.
+    """
 
-    def put(self, path: str, terms: Iterable[str]) -> None:
-        """Add a file that is not there yet."""
-        self._files += 1
-        for term in terms:
-            self._paths[term].add(path)
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._holding: dict[str, int] = {}
 
-    def remove(self, path: str, terms: Iterable[str]) -> None:
-        """Forget a file that was put with these terms."""
-        self._files -= 1
-        for term in terms:
-            paths = self._paths[term]
-            paths.discard(path)
-            if not paths:
-                del self._paths[term]
+    def put(self, number: int, name: Iterable[str], about: Iterable[str], body: str) -> None:
+        """Add a file that is not there yet.
+
+        Args:
+            number: the file's id.
+            body: its terms, parted by spaces.
+        """
+        self._holding.clear()
+        values = (number, " ".join(name), " ".join(about), body)
+        self._db.execute("INSERT INTO terms(rowid, name, about, body) VALUES (?, ?, ?, ?)", values)
+
+    def remove(self, number: int) -> None:
+        """Forget a file."""
+        self._holding.clear()
+        self._db.execute("DELETE FROM terms WHERE rowid = ?", (number,))
+
+    def changed(self) -> None:
+        """Take note that another process put or removed files."""
+        self._holding.clear()
 
     def holding(self, term: str) -> int:
         """How many files hold a term."""
-        return len(self._paths.get(term, ()))
+        count = self._holding.get(term)
+        if count is None:
+            found = self._db.execute("SELECT doc FROM holding WHERE term = ?", (term,)).fetchone()
+            count = self._holding[term] = found[0] if found else 0
+        return count
 
-    def find(self, weights: Mapping[str, float], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
-        """The files that cover most of a query's weight, at most `MAX_CANDIDATES`: by rare terms, by common ones while too few.
+    def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+        """The best files by FTS5's BM25, at most `MAX_CANDIDATES`: by rare terms first, by common ones while too few.
 
         Args:
+            files: how many there are.
             limit: how many are wanted at least.
             allowed: only these; None for all.
-        """
-        known = sorted((term for term in weights if term in self._paths), key=self.holding)
-        common = max(MAX_CANDIDATES, RARE_SHARE * self._files)
-        rare = [term for term in known if self.holding(term) <= common][:RARE_TERMS]
-        covered: defaultdict[str, float] = defaultdict(float)
-        self._cover(covered, rare, weights, allowed)
-        if len(covered) < limit:
-            self._cover(covered, known[len(rare) :], weights, allowed)
-        if len(covered) <= MAX_CANDIDATES:
-            return sorted(covered)
-        return heapq.nsmallest(MAX_CANDIDATES, covered, key=lambda path: (-covered[path], path))
 
-    def _cover(
-        self,
-        covered: defaultdict[str, float],
-        terms: Sequence[str],
-        weights: Mapping[str, float],
-        allowed: AbstractSet[str] | None,
-    ) -> None:
-        for term in terms:
-            weight, paths = weights[term], self._paths[term]
-            for path in paths if allowed is None else paths & allowed:
-                covered[path] += weight
+        Returns:
+            Paths in their own order.
+        """
+        known = sorted((term for term in terms if self.holding(term)), key=self.holding)
+        common = max(MAX_CANDIDATES, RARE_SHARE * files)
+        rare = [term for term in known if self.holding(term) <= common][:RARE_TERMS]
+        numbers = None if allowed is None else self._numbers(allowed)
+        found = self._match(rare, numbers)
+        if len(found) < limit:
+            found = list(dict.fromkeys([*found, *self._match(known[len(rare) :], numbers)]))[:MAX_CANDIDATES]
+        chosen = "SELECT path FROM file WHERE id IN (SELECT value FROM json_each(?)) ORDER BY path"
+        return [path for (path,) in self._db.execute(chosen, (json.dumps(found),))]
+
+    def _numbers(self, paths: Collection[str]) -> list[int]:
+        chosen = "SELECT id FROM file WHERE path IN (SELECT value FROM json_each(?))"
+        return [number for (number,) in self._db.execute(chosen, (json.dumps(list(paths)),))]
+
+    def _match(self, terms: Sequence[str], numbers: Collection[int] | None) -> list[int]:
+        if not terms:
+            return []
+        query = " OR ".join(f'"{term}"' for term in terms)
+        if numbers is None:
+            found = self._db.execute(_FOUND.format(""), (query, MAX_CANDIDATES))
+        else:
+            only = " AND rowid IN (SELECT value FROM json_each(?))"
+            found = self._db.execute(_FOUND.format(only), (query, json.dumps(list(numbers)), MAX_CANDIDATES))
+        return [number for (number,) in found]

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from mdmemory.recall.cache import Cache
 from mdmemory.recall.collection import Collection, Entry
 from mdmemory.recall.scoring import Asked, Scores, Similar, score
 from mdmemory.recall.tokens import ENGLISH
@@ -70,19 +71,19 @@ class RankedPassage:
 
 
 class LexicalIndex:
-    """Every memory file as passages, in memory."""
+    """Every memory file as passages.
 
-    def __init__(self, languages: tuple[str, ...] = ENGLISH) -> None:
-        self._collection = Collection(languages)
-        self.put, self.remove = self._collection.put, self._collection.remove
+    Args:
+        cache: where the words are; None for memory.
+    """
 
-    def day(self, path: str) -> date:
-        """The date of a file."""
-        return self._collection.entries[path].day
+    def __init__(self, languages: tuple[str, ...] = ENGLISH, cache: Cache | None = None) -> None:
+        self._collection = collection = Collection(languages, cache)
+        self.put, self.touch, self.remove = collection.put, collection.touch, collection.remove
 
     def lines(self, path: str) -> list[tuple[int, int]]:
         """The first and last line of each passage of a file."""
-        return [(passage.line, passage.end_line) for passage in self._collection.entries[path].passages]
+        return [(passage.line, passage.end_line) for entry in self._collection.entries([path]) for passage in entry.passages]
 
     def rank(
         self,
@@ -103,7 +104,7 @@ class LexicalIndex:
         asked, scores = self._scored(query, limit, allowed, similar)
         order = []
         for place, path in enumerate(scores.paths):
-            decay = _decay(self._collection.entries[path].mtime_ns, now_ns, half_life_days)
+            decay = _decay(scores.entries[place].mtime_ns, now_ns, half_life_days)
             order.append((-scores.fused[place] * decay, path, place, decay))
         return [self._explained(asked, scores, place, decay) for _, _, place, decay in heapq.nsmallest(max(0, limit), order)]
 
@@ -114,24 +115,22 @@ class LexicalIndex:
         _, scores = self._scored(query, limit, allowed, similar)
         best = max(scores.fused, default=0.0) or 1.0
         found = []
-        for path, fused, (start, end) in zip(scores.paths, scores.fused, scores.spans, strict=True):
-            passages = self._collection.entries[path].passages
-            for passage, own in zip(passages, scores.passages[start:end], strict=True):
+        for path, entry, fused, (start, end) in zip(scores.paths, scores.entries, scores.fused, scores.spans, strict=True):
+            for passage, own in zip(entry.passages, scores.passages[start:end], strict=True):
                 if own > 0:
                     found.append(RankedPassage(path, passage.line, passage.end_line, (own + fused / best) / 2))
         return heapq.nsmallest(max(0, limit), found, key=lambda item: (-item.score, item.path, item.line))
 
     def _scored(self, query: str, limit: int, allowed: AbstractSet[str] | None, similar: Similar | None) -> tuple[Asked, Scores]:
         asked, collection = Asked(query, self._collection), self._collection
-        paths = collection.postings.find(asked.idf, limit, allowed) if limit > 0 else []
+        paths = collection.postings.find(asked.idf, asked.totals.files, limit, allowed) if limit > 0 else []
         if similar:
-            paths = sorted({*paths, *(path for path in similar if path in collection.entries)})
+            paths = sorted({*paths, *(path for path in similar if path in collection)})
         return asked, score(asked, collection, paths, similar)
 
     def _explained(self, asked: Asked, scores: Scores, place: int, decay: float) -> Ranked:
-        path = scores.paths[place]
-        entry = self._collection.entries[path]
-        shared = {term: weight for term, weight in asked.idf.items() if term in entry.words}
+        path, entry = scores.paths[place], scores.entries[place]
+        shared = {term: weight for term, weight in asked.idf.items() if term in scores.terms[place]}
         terms = {asked.words[term]: round(weight, 3) for term, weight in sorted(shared.items(), key=lambda item: -item[1])}
         coverage = sum(shared.values()) / (asked.mass or 1.0)
         explain: dict[str, object] = {"coverage": round(coverage, 4), "decay": round(decay, 4)}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection as Sized
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 
 from mdmemory.recall.collection import Collection, Entry
 from mdmemory.recall.dates import Part, asked_parts, parts_of
+from mdmemory.recall.passages import Places
 from mdmemory.recall.tokens import terms_with_words, tokens
 
 LEAST_FILES = 100  # a word in the only file of a folder is as rare as in one of a hundred: few files say little about words
@@ -31,39 +33,50 @@ class Asked:
     def __init__(self, query: str, collection: Collection) -> None:
         from mdmemory.recall.bm25 import inverse_frequency
 
+        self.totals = totals = collection.totals()
         self.words = terms_with_words(query, collection.languages)
-        files, holding = len(collection.entries), collection.postings.holding
-        self.idf = {term: inverse_frequency(max(LEAST_FILES, files), holding(term)) for term in self.words}
+        self.holding = {term: collection.postings.holding(term) for term in self.words}
+        self.idf = {term: inverse_frequency(max(LEAST_FILES, totals.files), count) for term, count in self.holding.items()}
         self.mass = sum(self.idf.values())
-        known = [term for term in self.idf if holding(term)]
+        known = [term for term, count in self.holding.items() if count]
         if len(known) > MAX_TERMS:
             known = sorted(known, key=lambda term: -self.idf[term])[:MAX_TERMS]
-        self.speakers = self._speakers(known, collection)
+        self.speakers = self._speakers(known)
         names = {term for name in self.speakers for term in name}
-        self.terms = known
+        self.terms, self.wanted = known, frozenset(known)
         self.names = names if any(term not in names for term in known) else set()
         rest = [term for term in tokens(query, collection.languages) if term not in self.names]
         self.pairs = list(dict.fromkeys(pairwise(rest))) if len(rest) <= MAX_TERMS else []
         self.dates: Mapping[Part, float] = {
-            part: inverse_frequency(len(collection.entries), count)
-            for part in asked_parts(query)
-            if (count := collection.dates[part])
+            part: inverse_frequency(totals.files, count) for part in asked_parts(query) if (count := totals.dates[part])
         }
-        self.file_idf = {term: inverse_frequency(files, holding(term)) for term in known}
-        passages_holding = collection.passages_holding
-        self.passage_idf = {term: inverse_frequency(collection.passages, passages_holding[term]) for term in known}
+        self.file_idf = {term: inverse_frequency(totals.files, self.holding[term]) for term in known}
 
-    def _speakers(self, known: Sequence[str], collection: Collection) -> dict[tuple[str, ...], tuple[float, float]]:
+    def _speakers(self, known: Sequence[str]) -> dict[tuple[str, ...], tuple[float, float]]:
         """Each speaker whom the query names, with what being one of theirs is worth to a file and, beyond that, to a turn."""
         from mdmemory.recall.bm25 import inverse_frequency
 
-        found = {}
-        for name in {name for term in known for name in collection.named.get(term, ())}:
+        found, totals = {}, self.totals
+        for name in {name for term in known for name in totals.named.get(term, ())}:
             if name[0] in known:
-                said = collection.said[name]
-                file = inverse_frequency(len(collection.entries), said.files)
+                said = totals.said[name]
+                file = inverse_frequency(totals.files, said.files)
                 found[name] = file, file + inverse_frequency(said.of_turns, said.turns)
         return found
+
+    def passage_idf(self, found: Sequence[Mapping[str, Places]]) -> dict[str, float]:
+        """The weight of each term among the passages of all files, judged from those of the candidates.
+
+        Of a rare term these are all the files that hold it, so its weight is exact.
+        """
+        from mdmemory.recall.bm25 import inverse_frequency
+
+        weights = {}
+        for term in self.terms:
+            each = [len(places[term]) for places in found if term in places]
+            share = self.holding[term] / len(each) if each else 0.0
+            weights[term] = inverse_frequency(self.totals.passages, min(self.totals.passages, share * sum(each)))
+        return weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +86,18 @@ class Scores:
     Args:
         fused: the sum of `factors`, each 0 to 1.
         passages: the score, 0 to 1, of every passage of every candidate, one after the other; `spans` says whose.
+        terms: those of the query that each candidate holds.
         dated: what matching the query's date was worth.
         cosines: of the best passage of each; empty without vectors.
     """
 
     paths: Sequence[str]
+    entries: Sequence[Entry]
     fused: Sequence[float]
     factors: Mapping[str, Sequence[float]]
     passages: Sequence[float]
     spans: Sequence[tuple[int, int]]
+    terms: Sequence[AbstractSet[str]]
     dated: Sequence[float]
     cosines: Sequence[float]
 
@@ -92,12 +108,13 @@ class Scores:
 
 def score(asked: Asked, collection: Collection, paths: Sequence[str], similar: Similar | None = None) -> Scores:
     """Score the candidates."""
-    entries = [collection.entries[path] for path in paths]
+    entries = collection.entries(paths)
+    found = [entry.counts.own(asked.wanted) for entry in entries]
     dated = [sum(asked.dates.get(part, 0.0) for part in parts_of(entry.day)) if asked.dates else 0.0 for entry in entries]
     present = [[name for name in entry.names.values() if name in asked.speakers] if asked.speakers else [] for entry in entries]
     said = [sum(asked.speakers[name][0] for name in set(names)) for names in present]
-    files = [sum(parts) for parts in zip(_file_scores(asked, entries), dated, said, strict=True)]
-    spans, each = _passage_scores(asked, entries, present)
+    files = [sum(parts) for parts in zip(_file_scores(asked, entries, found), dated, said, strict=True)]
+    spans, each = _passage_scores(asked, entries, found, present)
     _add_circumstances(asked, entries, spans, each, dated)
     best = [max(each[start:end], default=0.0) for start, end in spans]
     three = [sum(sorted(each[start:end])[-BEST_PASSAGES:]) for start, end in spans]
@@ -111,22 +128,27 @@ def score(asked: Asked, collection: Collection, paths: Sequence[str], similar: S
         flat = _normalised([value for values in near for value in values])
         passages = [(own + meant) / 2 for own, meant in zip(passages, flat, strict=True)]
     fused = [sum(values) for values in zip(*factors.values(), strict=True)]
-    return Scores(paths, fused, factors, passages, spans, dated, cosines)
+    terms = [places.keys() | (asked.wanted & {*entry.head, *entry.labels}) for entry, places in zip(entries, found, strict=True)]
+    return Scores(paths, entries, fused, factors, passages, spans, terms, dated, cosines)
 
 
-def _file_scores(asked: Asked, entries: Sequence[Entry]) -> list[float]:
+def _file_scores(asked: Asked, entries: Sequence[Entry], found: Sequence[Mapping[str, Places]]) -> list[float]:
     from mdmemory.recall.bm25 import PostingsBM25
 
     postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for place, entry in enumerate(entries):
+    for number, (entry, places) in enumerate(zip(entries, found, strict=True)):
         for term in asked.terms:
-            if times := entry.words.get(term):
-                postings[term].append((place, times))
+            times = sum(times for _, times in places[term]) if term in places else 0
+            if times := times + entry.head.count(term) + entry.labels[term]:
+                postings[term].append((number, times))
     return PostingsBM25(postings, [entry.length for entry in entries], asked.file_idf).get_scores(asked.terms)
 
 
 def _passage_scores(
-    asked: Asked, entries: Sequence[Entry], present: Sequence[Sized[tuple[str, ...]]]
+    asked: Asked,
+    entries: Sequence[Entry],
+    found: Sequence[Mapping[str, Places]],
+    present: Sequence[Sized[tuple[str, ...]]],
 ) -> tuple[list[tuple[int, int]], list[float]]:
     """BM25 of every passage, turns that only ask discounted; where the person named speaks, a mere mention counts nothing."""
     from mdmemory.recall.bm25 import PostingsBM25, inverse_frequency
@@ -134,29 +156,29 @@ def _passage_scores(
     postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     pairs: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     spans, lengths, asking = [], list[float](), list[float]()
-    for entry, speakers in zip(entries, present, strict=True):
+    for entry, places, speakers in zip(entries, found, present, strict=True):
         start, counts = len(lengths), entry.counts
-        for term in asked.terms:
+        for term, weights in counts.weights(places).items():
             if not (speakers and term in asked.names):
-                postings[term].extend((start + place, weight) for place, weight in counts.weights(term))
+                postings[term].extend([(start + place, weight) for place, weight in weights])
         for one, other in asked.pairs:
-            if one in counts.own and other in counts.own:
-                found = _side_by_side(entry, one, other)
-                pairs[f"{one} {other}"].extend((start + place, times) for place, times in found.items())
+            if one in places and other in places:
+                side = _side_by_side(entry, one, other, places)
+                pairs[f"{one} {other}"].extend((start + place, times) for place, times in side.items())
         lengths += counts.lengths
         asking += counts.asking
         spans.append((start, len(lengths)))
-    idf = {pair: ADJACENT * inverse_frequency(len(lengths), len(found)) for pair, found in pairs.items()}
-    bm25 = PostingsBM25(postings | pairs, lengths, asked.passage_idf | idf)
+    idf = {pair: ADJACENT * inverse_frequency(len(lengths), len(each)) for pair, each in pairs.items()}
+    bm25 = PostingsBM25(postings | pairs, lengths, asked.passage_idf(found) | idf)
     each = [own * (1 - (1 - ONLY_ASKS) * share) for own, share in zip(bm25.get_scores([*asked.terms, *pairs]), asking, strict=True)]
     return spans, each
 
 
-def _side_by_side(entry: Entry, one: str, other: str) -> Counter[int]:
+def _side_by_side(entry: Entry, one: str, other: str, places: Mapping[str, Places]) -> Counter[int]:
     """How often two terms stand side by side in each passage."""
     found: Counter[int] = Counter()
-    also = {place for place, _ in entry.counts.own[other]}
-    for place, _ in entry.counts.own[one]:
+    also = {place for place, _ in places[other]}
+    for place, _ in places[one]:
         if place in also and (times := sum(pair == (one, other) for pair in pairwise(entry.passages[place].terms))):
             found[place] = times
     return found

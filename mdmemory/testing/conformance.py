@@ -32,6 +32,7 @@ from mdmemory.backends.protocol import (
     Op,
     Put,
     Range,
+    Version,
     done_mark,
     etag_of,
 )
@@ -110,7 +111,7 @@ class BackendConformance:
 
     async def test_a_change_of_the_same_size_is_seen(self, backend: Backend) -> None:
         """E3: however quickly a change follows, the next scan brings the new head."""
-        known: dict[str, str] = {}
+        known: dict[str, Version] = {}
         for n in range(50):
             await self.plant(backend, "a.md", b"%02d" % n)
             scan = await backend.scan(known)

@@ -1,0 +1,36 @@
+"""Which disk a folder lies on: this machine's own, where every change shows, or a network's. Floor 1."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+MOUNTS: Final = Path("/proc/mounts")
+_OWN: Final = frozenset(  # on these the system sees every change; of any other, as of a network's, nobody knows
+    "bcachefs btrfs ecryptfs exfat ext2 ext3 ext4 f2fs jfs ntfs3 overlay ramfs reiserfs tmpfs vfat xfs zfs".split()
+)
+
+
+def is_own_disk(root: Path, mounts: Path = MOUNTS) -> bool:
+    """Whether the system sees every change below a folder: this is Linux, and all disks there are its own.
+
+    Args:
+        root: resolved.
+        mounts: where the system lists its mounts.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        lines = [line.split(" ") for line in mounts.read_text(errors="surrogateescape").splitlines()]
+    except OSError:
+        return False
+    kinds = {_unescaped(line[1]): line[2] for line in lines if len(line) > 2}
+    above = next(place for place in (str(root), *map(str, root.parents), "") if place in kinds or not place)
+    here = [kind for place, kind in kinds.items() if place == above or place.startswith(f"{root}/")]
+    return bool(here) and _OWN.issuperset(here)
+
+
+def _unescaped(place: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), place) if "\\" in place else place
