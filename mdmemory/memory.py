@@ -97,7 +97,7 @@ class Memory:
             filters: `sessions`, `after`, `before`; see `mdmemory.folder.journals.JournalFilters`.
 
         Raises:
-            InvalidArguments: a filter that there is not.
+            InvalidArguments: a filter or an order that there is not.
             Unavailable, UnsafeFile: the folder can't be looked at, or a conversation can't be read.
         """
         await self.folder.refresh()

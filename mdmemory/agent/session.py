@@ -51,16 +51,17 @@ class Session:
         on_close: OnClose | None = None,
         about: Mapping[str, str] = {},
     ) -> None:
-        check(file_of(id, datetime.now(UTC)))
         self.id = id
         self.folder = folder
         self.model = model
+        if self.is_journaled:
+            check(file_of(id, datetime.now(UTC)))
         self._on_close = on_close
         self.seen = Seen()
         self.shown: dict[str, str] = {}
         """The etag of each file that hints brought."""
         self.given: deque[str] = deque(maxlen=MAX_GIVEN)
-        """The hints, which are no part of what was said."""
+        """The hints and prompts, which are no part of what was said."""
         self._about = about
         self._unwritten: list[JournalMessage] = []
         self._writing = asyncio.Lock()
@@ -69,6 +70,11 @@ class Session:
         self._prompt_paths: frozenset[str] = frozenset()
         self._news_mark = self._thaw_mark = 0
         self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def is_journaled(self) -> bool:
+        """Whether what is said is kept; not in a folder opened as read-only."""
+        return self.folder.config.journal and not self.folder.is_read_only
 
     def turn(self, text: str, id: str | None = None) -> TurnStart:
         """Begin a turn with the user's message: `turn = await session.turn(text)`, or `async with session.turn(text) as turn:`.
@@ -98,8 +104,6 @@ class Session:
         Returns:
             What stood in the way: then they are kept for the next time. None when all is well.
         """
-        if not self.folder.config.journal or self.folder.is_read_only:
-            return None
         async with self._writing:
             self._unwritten += messages
             if not (batch := tuple(self._unwritten)):
@@ -133,6 +137,7 @@ class Session:
                 can_write=writable,
             )
             self._prompt = text
+            self.given.append(text)
         return self._prompt
 
     def thaw_if_forgotten(self) -> None:
