@@ -161,9 +161,7 @@ async def test_a_file_that_becomes_a_link_is_gone(tmp_path: Path) -> None:
     assert {path: reason[:6] for path, reason in folder.skipped.items()} == {"a.md": "a symb", "pipe.md": "a FIFO"}
 
 
-@pytest.mark.parametrize(
-    "data", [memory("A", tags=["x"], source=["s#1", "s#2"]), memory("B"), b"plain", b"---\nname: [\n---\n"]
-)
+@pytest.mark.parametrize("data", [memory("A", tags=["x"], source=["s#1", "s#2"]), memory("B"), b"plain", b"---\nname: [\n---\n"])
 def test_what_is_known_outlasts_a_process(data: bytes) -> None:
     """D3: what is known of a file, its sources too, comes back from the cache as it was."""
     known, _ = known_from("a.md", data, len(data), 1)

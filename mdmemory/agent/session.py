@@ -78,7 +78,7 @@ class Session:
         self._messages: deque[Message] = deque(maxlen=QUERY_MESSAGES)
         self._prompt: str | None = None
         self._prompt_paths: frozenset[str] = frozenset()
-        self._news_mark = 0
+        self._news_mark = self._thaw_mark = 0
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -142,7 +142,7 @@ class Session:
                 raise Unavailable("the memory could not be looked at, so nothing is known of what is in it")
             index = await self.folder.prompt_index()
             self._prompt_paths = frozenset(self.folder.files)
-            self._news_mark = self.folder.change_mark
+            self._news_mark = self._thaw_mark = self.folder.change_mark
             writable = not self.folder.is_read_only
             text = render(
                 "instructions",
@@ -157,7 +157,8 @@ class Session:
 
     def thaw_if_forgotten(self) -> None:
         """Have the prompt rendered anew when a file it may name is gone: what was deleted must not go on speaking."""
-        if not self._prompt_paths <= self.folder.files.keys():
+        changed, self._thaw_mark = self.folder.changes_since(self._thaw_mark), self.folder.change_mark
+        if any(path in self._prompt_paths and path not in self.folder.files for path in changed):
             self._prompt = None
             self._prompt_paths = frozenset()
 
