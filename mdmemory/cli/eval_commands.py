@@ -71,9 +71,9 @@ async def measure(conversations: Sequence[Conversation], title: str, report: str
     from mdmemory.evals.run import evaluate
 
     unfinished = Path(report) / UNFINISHED if report else None
-    if report:
+    if unfinished:
         try:
-            Path(report).mkdir(parents=True, exist_ok=True)
+            unfinished.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise failure(f"The report's folder {report!r} can't be made: {error.strerror}.") from error
     questions = sum(len(conversation.questions) for conversation in conversations)
@@ -84,9 +84,8 @@ async def measure(conversations: Sequence[Conversation], title: str, report: str
         if keep or report:
             click.echo("\nStopped. The same command goes on from here.", err=True)
         raise
-    if report:
-        write_report(Path(report), title, measured)
     if unfinished:
+        write_report(unfinished.parent, title, measured)
         unfinished.unlink(missing_ok=True)
     if as_json:
         print_json(measured)
