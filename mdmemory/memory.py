@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 from urllib.parse import unquote, urlsplit
@@ -34,14 +35,17 @@ class Memory:
 
     Args:
         folder: its files, index and history.
-        tools: Read, Write, Edit, Delete, Search and Add outside of any session.
     """
 
     def __init__(self, folder: MemoryFolder, model: Model | None = None) -> None:
         self.folder = folder
         self.model = model
-        self.tools = Toolset(folder, "agent:")
         self._sessions: dict[str, Session] = {}
+
+    @cached_property
+    def tools(self) -> Toolset:
+        """Read, Write, Edit, Delete, Search and Add outside of any session."""
+        return Toolset(self.folder, "agent:")
 
     def session(
         self,
