@@ -32,7 +32,7 @@ class Search:
     def __init__(self, backend: Backend, catalog: Catalog, config: Config) -> None:
         self._backend, self._catalog, self._config = backend, catalog, config
         self._vectors = Vectors(config.embed) if config.embed else None
-        self._current: tuple[int, date, AbstractSet[str] | None] | None = None
+        self._current: tuple[int, date, AbstractSet[str], AbstractSet[str] | None] | None = None
 
     async def files(self, query: str, limit: int, filters: Filters) -> list[Match]:
         """The files that answer, best first."""
@@ -65,14 +65,24 @@ class Search:
     def _allowed(self, filters: Filters) -> AbstractSet[str] | None:
         """The paths that pass; None for all."""
         if filters:
-            return narrow(self._filed(), filters)
+            return narrow(self.filed(), filters)
+        return self._today()[1]
+
+    @property
+    def outdated(self) -> AbstractSet[str]:
+        """The paths of the files that today have expired or are superseded."""
+        return self._today()[0]
+
+    def _today(self) -> tuple[AbstractSet[str], AbstractSet[str] | None]:
+        """What is outdated today, and the other paths, None for all."""
         catalog, today = self._catalog, date.today()
         if self._current is None or self._current[:2] != (catalog.generation, today):
-            hidden = outdated(self._filed()) if catalog.headers.bounded else set()
-            self._current = catalog.generation, today, catalog.files.keys() - hidden if hidden else None
-        return self._current[2]
+            hidden = outdated(self.filed()) if catalog.headers.bounded else set()
+            self._current = catalog.generation, today, hidden, catalog.files.keys() - hidden if hidden else None
+        return self._current[2:]
 
-    def _filed(self) -> list[Filed]:
+    def filed(self) -> list[Filed]:
+        """Every file as filters see it."""
         return [Filed(path, header_of(path, known), known.day) for path, known in self._catalog.files.items()]
 
     async def _similar(self, query: str, allowed: AbstractSet[str] | None) -> dict[str, list[float]] | None:
