@@ -11,6 +11,7 @@ from mdmemory import __version__
 from mdmemory.cli.agent_commands import chat, demo, prompt
 from mdmemory.cli.doctor_command import doctor
 from mdmemory.cli.eval_commands import evals
+from mdmemory.cli.fact_commands import fact, timeline, wake_up
 from mdmemory.cli.file_commands import init, ls, search, show
 from mdmemory.cli.journal_commands import context, journal
 from mdmemory.cli.sync_commands import pull, push
@@ -30,5 +31,23 @@ def main(context: click.Context) -> None:
     prepare(context)
 
 
-for command in (init, ls, show, search, prompt, journal, context, doctor, pull, push, chat, demo, evals, watch):
+for command in (
+    init,
+    ls,
+    show,
+    search,
+    prompt,
+    journal,
+    context,
+    timeline,
+    fact,
+    wake_up,
+    doctor,
+    pull,
+    push,
+    chat,
+    demo,
+    evals,
+    watch,
+):
     main.add_command(command)
