@@ -134,7 +134,8 @@ def end_fact(data: bytes, fact: Fact, until: str) -> bytes:
     mark = len(BOM) if field.line == 1 and line.startswith(BOM) else 0
     lines[field.line - 1] = line[: mark + field.end_of_value] + _written(field.valid_from, until) + line[mark + field.end :]
     changed = encode(fact.path, "".join(lines))
-    ended = [replace(each, valid_until=until) if each.line == field.line else each for each in facts_of(fact.path, data)]
+    (open_fact,) = _facts(field, parse(fact.path, data).header.name, fact.path)
+    ended = [replace(each, valid_until=until) if each == open_fact else each for each in facts_of(fact.path, data)]
     if facts_of(fact.path, changed) != ended:
         raise InvalidArguments(
             f"{fact.path}: {what!r:.100} can't end with {until!r:.40}; give a year, month or day after its first"
