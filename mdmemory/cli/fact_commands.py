@@ -124,7 +124,7 @@ def _with(data: bytes, wanted: Fact, ends: bool) -> bytes:
 async def wake_up(folder: str, tokens: int, as_json: bool) -> None:
     """Print what to know before the first message.
 
-    That is who the user is and what helps most, cut to a budget; beside it stands what all memory files would take.
+    That is who the user is and what helps most, cut to a budget; beside it stands what all files and conversations would take.
     """
     from mdmemory.backends.protocol import File
     from mdmemory.memory import open_memory
@@ -134,12 +134,15 @@ async def wake_up(folder: str, tokens: int, as_json: bool) -> None:
     async with open_memory(folder) as memory:
         text = await memory.wake_up(tokens)
         found = await memory.folder.read_many(list(memory.folder.files))
-    every = sum(estimate_tokens(file.data.decode("utf-8", "replace")) for file in found.values() if isinstance(file, File))
-    taken = estimate_tokens(text)
+        journals = memory.folder.journals
+        said = [message.text for session in journals.sessions for message in await journals.messages(session)]
+    files = [file.data.decode("utf-8", "replace") for file in found.values() if isinstance(file, File)]
+    taken, in_files, in_talk = (sum(map(estimate_tokens, texts)) for texts in ([text], files, said))
     if as_json:
-        print_json({"text": text, "tokens": taken, "tokens_of_all_files": every})
+        print_json({"text": text, "tokens": taken, "tokens_of_files": in_files, "tokens_of_conversations": in_talk})
     elif text:
         click.echo(harmless(text) if sys.stdout.isatty() else text)
-        print_note(f"about {taken:,} tokens; all memory files have {every:,}, {every / taken:.1f} times as many")
+        times = f"{(in_files + in_talk) / taken:.1f} times as many"
+        print_note(f"about {taken:,} tokens; the memory files have {in_files:,} and the conversations {in_talk:,}, {times}")
     else:
         click.echo(f"No memory file fits into {tokens} tokens." if found else "No memory files yet.")
