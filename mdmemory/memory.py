@@ -14,8 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from mdmemory.agent.context import Context, Order, Wanted, make_context
 from mdmemory.agent.session import Session
-from mdmemory.agent.tools import Toolset
+from mdmemory.agent.tools import Mode, Toolset
 from mdmemory.agent.wake_up import make_wake_up
+from mdmemory.agent.write_back import When
 from mdmemory.backends.protocol import Backend
 from mdmemory.config import Config
 from mdmemory.errors import ConfigError
@@ -37,7 +38,7 @@ class Memory:
 
     Args:
         folder: its files, index and history.
-        tools: Read, Write, Edit and Delete outside of any session.
+        tools: Read, Write, Edit, Delete, Search and Add outside of any session.
     """
 
     def __init__(self, folder: MemoryFolder, model: Model | None = None) -> None:
@@ -47,11 +48,22 @@ class Memory:
         self._facts = Facts(folder)
         self._sessions: dict[str, Session] = {}
 
-    def session(self, id: str | None = None, *, user: str | None = None, agent: str | None = None) -> Session:
+    def session(
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        mode: Mode = "both",
+        write_back: When = "background",
+    ) -> Session:
         """The conversation with this id, begun now if it is new or was closed; without an id, a new one.
 
         Args:
             user, agent: who takes part, as its journal then says.
+            mode: hints (`auto`), the tool Search (`agent`) or both.
+            write_back: whether the model draws memories from what was said: `off`, `awaited` by `turn.finish`, or in the
+                `background`; see docs/conversations.md. Without a model nothing is drawn.
 
         Raises:
             InvalidPath: its journal can't be named after the id.
@@ -59,7 +71,7 @@ class Memory:
         key = id or uuid.uuid4().hex[:12]
         if key not in self._sessions:
             about = {name: value for name, value in (("user", user), ("agent", agent)) if value}
-            self._sessions[key] = Session(key, self.folder, self.model, self._let_go, about)
+            self._sessions[key] = Session(key, self.folder, self.model, self._let_go, about, mode, write_back)
         return self._sessions[key]
 
     def _let_go(self, session: Session) -> None:
@@ -102,7 +114,7 @@ class Memory:
             filters: `sessions`, `after`, `before`; see `mdmemory.folder.journals.JournalFilters`.
 
         Raises:
-            InvalidArguments: a filter that there is not.
+            InvalidArguments: a filter or an order that there is not.
             Unavailable, UnsafeFile: the folder can't be looked at, or a conversation can't be read.
         """
         await self.folder.refresh()
@@ -175,7 +187,8 @@ async def open_memory(
 
     Args:
         location: a folder's path, a `file://`, `memory://`, `docker://` or `e2b://` URL, or a backend.
-        model: chooses the files for hints: a callable, or a string such as `openai:gpt-x`; None leaves it to lexical recall.
+        model: chooses the files for hints, and says what of a conversation is to be remembered: a callable, or a string such as
+            `openai:gpt-x`; None leaves hints to lexical recall, and remembering to the agent.
         policy: says which changes are allowed, asked about or denied; `read_only` denies all.
         confirm: asks a person about a change whose policy says `ask`.
 

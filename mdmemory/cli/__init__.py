@@ -14,6 +14,7 @@ from mdmemory.cli.eval_commands import evals
 from mdmemory.cli.fact_commands import fact, timeline, wake_up
 from mdmemory.cli.file_commands import init, ls, search, show
 from mdmemory.cli.journal_commands import context, journal
+from mdmemory.cli.memory_commands import extract, forget, remember
 from mdmemory.cli.sync_commands import pull, push
 from mdmemory.cli.terminal import prepare
 from mdmemory.cli.watch_command import watch
@@ -31,23 +32,8 @@ def main(context: click.Context) -> None:
     prepare(context)
 
 
-for command in (
-    init,
-    ls,
-    show,
-    search,
-    prompt,
-    journal,
-    context,
-    timeline,
-    fact,
-    wake_up,
-    doctor,
-    pull,
-    push,
-    chat,
-    demo,
-    evals,
-    watch,
-):
+MEMORY = (init, ls, show, search, remember, forget, extract, fact, timeline, wake_up)
+CONVERSATIONS = (prompt, journal, context, chat, demo)
+UPKEEP = (doctor, pull, push, watch, evals)
+for command in (*MEMORY, *CONVERSATIONS, *UPKEEP):
     main.add_command(command)

@@ -16,7 +16,7 @@ from mdmemory.recall.passages import Counts, Passage, passages_of
 from mdmemory.recall.postings import Postings
 from mdmemory.recall.tokens import ENGLISH, single_characters, tokens
 
-KEPT_ENTRIES = 4_000
+KEPT_ENTRIES = 2_000
 _ENTRIES = """
     SELECT path, day, mtime_ns, speakers, units, name, about, body FROM file JOIN terms ON terms.rowid = file.id
     WHERE path IN (SELECT value FROM json_each(?))
@@ -101,6 +101,26 @@ class Totals:
     said: dict[tuple[str, ...], Said] = field(default_factory=dict)
     named: defaultdict[str, set[tuple[str, ...]]] = field(default_factory=lambda: defaultdict(set))
 
+    def add(self, day: int, files: int, passages: int) -> None:
+        """Count files of one day; negative numbers take them out."""
+        self.files += files
+        self.passages += passages
+        for part in parts_of(date.fromordinal(day)):
+            self.dates[part] += files
+
+    def add_speaker(self, name: tuple[str, ...], sign: int, turns: int, of_turns: int) -> None:
+        """Count a speaker in one more file, or one less."""
+        said = self.said.setdefault(name, Said())
+        said.files += sign
+        said.turns += sign * turns
+        said.of_turns += sign * of_turns
+        for term in name:
+            self.named[term].add(name)
+        if not said.files:
+            del self.said[name]
+            for term in name:
+                self.named[term].discard(name)
+
 
 class Collection:
     """Every file, kept up to date one by one."""
@@ -127,21 +147,27 @@ class Collection:
             number = self._cleared(path)
             if number is None:
                 into = "INSERT INTO file(day, mtime_ns, passages, speakers, units, path) VALUES (?, ?, ?, ?, ?, ?)"
-                number = self.cache.db.execute(into, values).lastrowid or 0
+                number = int(self.cache.db.execute(into, values).lastrowid or 0)
             else:
                 changed = "UPDATE file SET day = ?, mtime_ns = ?, passages = ?, speakers = ?, units = ? WHERE path = ?"
                 self.cache.db.execute(changed, values)
+            self._count(day.toordinal(), len(units), speakers, 1)
             labels = [term for speaker in turns for term in tokens(speaker, self.languages)]
             body = "\n".join([" ".join(labels), *(" ".join(passage.terms) for passage in passages)])
             self.postings.put(number, name, about, body)
 
     def touch(self, path: str, document: Document, mtime_ns: int) -> bool:
         """Note that a file has another time and the same words; False when it is not known."""
-        day = document.day or datetime.fromtimestamp(mtime_ns // 10**9, UTC).date()
-        self._totals = None
+        found = self.cache.db.execute("SELECT day FROM file WHERE path = ? AND day IS NOT NULL", (path,)).fetchone()
+        if found is None:
+            return False
+        day = (document.day or datetime.fromtimestamp(mtime_ns // 10**9, UTC).date()).toordinal()
+        if self._totals is not None:
+            self._totals.add(found[0], -1, 0)
+            self._totals.add(day, 1, 0)
         self._entries.pop(path, None)
-        changed = "UPDATE file SET day = ?, mtime_ns = ? WHERE path = ? AND day IS NOT NULL"
-        return self.cache.db.execute(changed, (day.toordinal(), mtime_ns, path)).rowcount > 0
+        self.cache.db.execute("UPDATE file SET day = ?, mtime_ns = ? WHERE path = ?", (day, mtime_ns, path))
+        return True
 
     def remove(self, path: str) -> None:
         """Forget a file, known or not."""
@@ -152,12 +178,25 @@ class Collection:
 
     def _cleared(self, path: str) -> int | None:
         """The number of a file after its words are taken out; None when it never was there."""
-        self._totals = None
         self._entries.pop(path, None)
-        found = self.cache.db.execute("SELECT id, day FROM file WHERE path = ?", (path,)).fetchone()
-        if found and found[1] is not None:
-            self.postings.remove(found[0])
-        return found[0] if found else None
+        there = "SELECT id, day, passages, speakers FROM file WHERE path = ?"
+        found = self.cache.db.execute(there, (path,)).fetchone()
+        if found is None:
+            return None
+        number, day, passages, speakers = found
+        if day is not None:
+            self.postings.remove(number)
+            self._count(day, passages, speakers, -1)
+        return int(number)
+
+    def _count(self, day: int, passages: int, speakers: str | None, sign: int) -> None:
+        if self._totals is not None:
+            self._totals.add(day, sign, sign * passages)
+            for speaker, turns in json.loads(speakers or "{}").items():
+                self._totals.add_speaker(self._name(speaker), sign, turns, passages)
+
+    def _name(self, speaker: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(tokens(speaker, self.languages)))
 
     def _head(self, text: str) -> tuple[str, ...]:
         return (*tokens(text, self.languages), *single_characters(text))
@@ -167,7 +206,7 @@ class Collection:
         return path in self._entries or self.cache.db.execute(there, (path,)).fetchone() is not None
 
     def totals(self) -> Totals:
-        """What is counted over all files; counted anew when some changed."""
+        """What is counted over all files; anew when another process changed some."""
         if self.cache.is_changed_by_others():
             self._totals = None
             self._entries.clear()
@@ -181,19 +220,10 @@ class Collection:
         for ordinal, files, passages in self.cache.db.execute(
             "SELECT day, count(*), sum(passages) FROM file WHERE day IS NOT NULL GROUP BY day"
         ):
-            totals.files += files
-            totals.passages += passages
-            for part in parts_of(date.fromordinal(ordinal)):
-                totals.dates[part] += files
+            totals.add(ordinal, files, passages)
         for speakers, passages in self.cache.db.execute("SELECT speakers, passages FROM file WHERE speakers IS NOT NULL"):
             for speaker, count in json.loads(speakers).items():
-                name = tuple(dict.fromkeys(tokens(speaker, self.languages)))
-                said = totals.said.setdefault(name, Said())
-                said.files += 1
-                said.turns += count
-                said.of_turns += passages
-                for term in name:
-                    totals.named[term].add(name)
+                totals.add_speaker(self._name(speaker), 1, count, passages)
         return totals
 
     def entries(self, paths: Sequence[str]) -> list[Entry]:
@@ -210,7 +240,7 @@ class Collection:
     def _entry(self, day: int, mtime_ns: int, speakers: str | None, units: str, name: str, about: str, body: str) -> Entry:
         texts = body.split("\n")[1:]
         cut = json.loads(units)
-        names = {speaker: tuple(dict.fromkeys(tokens(speaker, self.languages))) for speaker in json.loads(speakers or "{}")}
+        names = {speaker: self._name(speaker) for speaker in json.loads(speakers or "{}")}
         head = (*name.split(), *about.split())
         passages = [_passage(unit, text) for unit, text in zip(cut[len(cut) - len(texts) :], texts, strict=True)]
         if len(cut) > len(texts):

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-MAX_CANDIDATES = 100
+MAX_CANDIDATES = 64
 RARE_TERMS = 16
 RARE_SHARE = 0.2
 _FOUND = "SELECT rowid FROM terms WHERE terms MATCH ?{} ORDER BY rank LIMIT ?"
@@ -31,14 +31,19 @@ class Postings:
             number: the file's id.
             body: its terms, parted by spaces.
         """
-        self._holding.clear()
         values = (number, " ".join(name), " ".join(about), body)
+        self._count(values[1:], 1)
         self._db.execute("INSERT INTO terms(rowid, name, about, body) VALUES (?, ?, ?, ?)", values)
 
     def remove(self, number: int) -> None:
         """Forget a file."""
-        self._holding.clear()
+        if self._holding:
+            self._count(self._db.execute("SELECT name, about, body FROM terms WHERE rowid = ?", (number,)).fetchone(), -1)
         self._db.execute("DELETE FROM terms WHERE rowid = ?", (number,))
+
+    def _count(self, texts: Iterable[str], sign: int) -> None:
+        for term in self._holding.keys() & set(" ".join(texts).split()) if self._holding else ():
+            self._holding[term] += sign
 
     def changed(self) -> None:
         """Take note that another process put or removed files."""
