@@ -104,7 +104,10 @@ async def test_a_timeline_as_of_a_day(memory: Memory) -> None:
 async def test_an_entity_needs_no_file(memory: Memory, tmp_path: Path) -> None:
     """V3: a name that only facts, links and tags use has a timeline too."""
     put(tmp_path, {"bo.md": memory_file("Bo", body="- works at:: [[Gamma]] (2020)"), "e.md": memory_file("E", tags=["gamma"])})
-    assert [line.split(" ")[1] for line in await told(memory, "gamma")] == ["fact", "tag"]
+    put(tmp_path, {"c.md": memory_file("C", body="- worked:: for [[Gamma#Past|them]] once (2019)\n- writes:: C#")})
+    assert [line.split(" ")[1] for line in await told(memory, "gamma")] == ["fact", "fact", "tag"]
+    assert [line.split(" ")[1] for line in await told(memory, "[[Gamma|the firm]]")] == ["fact", "fact", "tag"]
+    assert (await said(memory, None, None, "c#"), await said(memory, None, None, "C")) == (["C writes C#"], [])
     assert await told(memory, "Nobody at all") == []
 
 

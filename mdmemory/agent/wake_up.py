@@ -24,10 +24,12 @@ async def make_wake_up(folder: MemoryFolder, tokens: int) -> str:
     superseded stays out. What does not fit is cut at the end of a line, and the rest is only counted.
     """
     order = ranked(folder)
-    found = await folder.read_many(_within(folder, order, tokens))
+    wanted = _within(folder, order, tokens)
+    found = await folder.read_many(wanted)
     frame, blocks = _Frame(folder, len(order)), list[Mapping[str, object]]()
     left = tokens - frame.tokens
-    for path, file in found.items():
+    for path in wanted:
+        file = found[path]
         if not isinstance(file, File) or not (body := body_of(path, file)):
             continue
         block = _block(folder, path, file.mtime_ns, body)

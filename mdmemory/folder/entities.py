@@ -71,9 +71,8 @@ class Entities:
 
     def _find(self, name: str) -> list[str]:
         folded = fold(name)
-        for known in (self._paths, self._called, self._aliases):
-            found = known.get(folded) or (known.get(f"{folded}.md") if known is self._paths else None)
-            if found:
+        for known, key in ((self._paths, folded), (self._paths, f"{folded}.md"), (self._called, folded), (self._aliases, folded)):
+            if found := known.get(key):
                 return [path for path in found if path not in self._outdated] or found
         return []
 
@@ -88,5 +87,7 @@ def aliases_of(header: Header) -> tuple[str, ...]:
 
 def fold(name: str) -> str:
     """A name as it is compared, also of a wikilink: `[[Acme#History|the firm]]` is `acme`."""
-    bare = name.strip().removeprefix("[[").removesuffix("]]").partition("|")[0].partition("#")[0]
+    bare = name.strip()
+    if bare.startswith("[[") and bare.endswith("]]"):
+        bare = bare[2:-2].partition("|")[0].partition("#")[0]
     return " ".join(bare.removeprefix("./").casefold().split())

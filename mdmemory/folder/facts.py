@@ -223,7 +223,7 @@ def _of_fact(fact: Fact, rivals: Mapping[tuple[str, str], list[Fact]]) -> Event:
 
 
 def _rivals(facts: Iterable[Fact]) -> Mapping[tuple[str, str], list[Fact]]:
-    """Open facts by subject and predicate."""
+    """Open facts by file and predicate."""
     found = defaultdict[tuple[str, str], list[Fact]](list)
     for fact in facts:
         if fact.valid_until is None:
@@ -232,15 +232,14 @@ def _rivals(facts: Iterable[Fact]) -> Mapping[tuple[str, str], list[Fact]]:
 
 
 def _key(fact: Fact) -> tuple[str, str]:
-    return fold(fact.subject), fold_predicate(fact.predicate)
+    return fact.path, fold_predicate(fact.predicate)
 
 
 def _contradicts(fact: Fact, other: Fact) -> bool:
     """Whether both are open and say different things; what has no dates at all may well be true beside another."""
-    places = {(each.path, each.line) for each in (fact, other)}
     is_dated = fact.valid_from is not None or other.valid_from is not None
     is_open = fact.valid_until is None and other.valid_until is None
-    return is_open and is_dated and len(places) == 2 and fold(fact.object) != fold(other.object)
+    return is_open and is_dated and fact.line != other.line and fold(fact.object) != fold(other.object)
 
 
 def _when(event: Event) -> date:

@@ -80,7 +80,7 @@ def known_from(path: str, data: bytes, size: int, mtime_ns: int, last_good: Head
         file = parse(path, data, complete=complete)
     except InvalidMemoryFile as error:
         text = data.decode("utf-8", "replace")[:MAX_RECALL_BYTES]
-        return Known(size, mtime_ns, etag, None, error, (), _day_of(mtime_ns), last_good), Document(text)
+        return Known(size, mtime_ns, etag, None, error, (), _day_of(mtime_ns), last_good, False, False), Document(text)
     before = data.count(b"\n") - file.body.count("\n")
     document = _document(path, file.header, file.body, before)
     day, may_state = document.day or _day_of(mtime_ns), not complete or "::" in file.body
