@@ -11,7 +11,7 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeVar, Unpack
 
@@ -22,7 +22,7 @@ from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile, InvalidPa
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Rename
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
-from mdmemory.folder.commit import Commit, Plan, index_text, listed_outside, overtaken, with_index
+from mdmemory.folder.commit import Commit, Plan, index_text, is_news, listed_outside, overtaken, with_index
 from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
 from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
@@ -113,6 +113,11 @@ class MemoryFolder:
         return self._catalog.headers.listed
 
     @property
+    def outdated(self) -> Set[str]:
+        """The files that today have expired or are superseded: agents are not shown them unasked."""
+        return self._search.outdated
+
+    @property
     def change_mark(self) -> int:
         """A number that grows with every change that is noticed or made."""
         return self._view.change_mark
@@ -178,11 +183,13 @@ class MemoryFolder:
             return await search()
 
     async def prompt_index(self) -> index.Updated:
-        """The index as an agent sees it: rendered from the headers and people's own lines, within the limits."""
+        """The index as an agent sees it: headers of what is valid today and people's own lines, within the limits."""
         text, outside = await self.index_file(), self._view.outside
         if text and outside.changes:
             text = index.update(text, listed_outside(outside), self.listed, self.limits, outside.moved()).text
-        return index.render(text, {**self.listed, **self._catalog.headers.unreadable}, self.limits)
+        every, hidden = {**self.listed, **self._catalog.headers.unreadable}, self.outdated
+        shown = {path: listed for path, listed in every.items() if path not in hidden} if hidden else every
+        return index.render(text, shown, self.limits)
 
     async def index_file(self) -> str | None:
         """The text of MEMORY.md; None when there is none, or none that can be read: `index_problem` then says why."""
@@ -239,7 +246,7 @@ class MemoryFolder:
             except (Conflict, InvalidPath, UnsafeFile) as error:
                 if assumed:
                     assumed = None  # not as it was when last looked at
-                elif not isinstance(error, Conflict) or time.monotonic() > give_up or not _is_news(error, found):
+                elif not isinstance(error, Conflict) or time.monotonic() > give_up or not is_news(error, found):
                     raise
                 else:
                     await asyncio.sleep(random.uniform(0, 0.01))  # another writer was first: merge with what it wrote
@@ -290,9 +297,3 @@ def _bytes(path: str, found: File | FileProblem) -> bytes | None:
     if found.kind == "absent":
         return None
     raise problem_error(path, found)
-
-
-def _is_news(conflict: Conflict, found: Mapping[str, File | FileProblem]) -> bool:
-    """Whether the file that is in conflict is not as it was read."""
-    seen = found.get(conflict.path)
-    return seen is not None and conflict.etag != (seen.etag if isinstance(seen, File) else None)
