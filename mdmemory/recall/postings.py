@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TypeVar
 
+Found = TypeVar("Found")
 MAX_CANDIDATES = 64
 RARE_TERMS = 16
 RARE_SHARE = 0.2
@@ -68,15 +70,17 @@ class Postings:
         Returns:
             Paths in their own order.
         """
-        known = sorted((term for term in terms if self.holding(term)), key=self.holding)
-        common = max(MAX_CANDIDATES, RARE_SHARE * files)
-        rare = [term for term in known if self.holding(term) <= common][:RARE_TERMS]
         numbers = None if allowed is None else self._numbers(allowed)
-        found = self._match(rare, numbers)
-        if len(found) < limit:
-            found = list(dict.fromkeys([*found, *self._match(known[len(rare) :], numbers)]))[:MAX_CANDIDATES]
-        chosen = "SELECT path FROM file WHERE id IN (SELECT value FROM json_each(?)) ORDER BY path"
-        return [path for (path,) in self._db.execute(chosen, (json.dumps(found),))]
+        found = candidates(terms, files, limit, self.holding, lambda some: self._match(some, numbers))[:MAX_CANDIDATES]
+        return sorted(self._paths(found))
+
+    def match(self, terms: Sequence[str], allowed: AbstractSet[str] | None = None) -> list[str]:
+        """The paths of the best files by FTS5's BM25 that hold any of the terms, at most `MAX_CANDIDATES`."""
+        return self._paths(self._match(terms, None if allowed is None else self._numbers(allowed)))
+
+    def _paths(self, numbers: Sequence[int]) -> list[str]:
+        chosen = "SELECT path FROM file WHERE id IN (SELECT value FROM json_each(?))"
+        return [path for (path,) in self._db.execute(chosen, (json.dumps(numbers),))]
 
     def _numbers(self, paths: Collection[str]) -> list[int]:
         chosen = "SELECT id FROM file WHERE path IN (SELECT value FROM json_each(?))"
@@ -92,3 +96,16 @@ class Postings:
             only = " AND rowid IN (SELECT value FROM json_each(?))"
             found = self._db.execute(_FOUND.format(only), (query, json.dumps(list(numbers)), MAX_CANDIDATES))
         return [number for (number,) in found]
+
+
+def candidates(
+    terms: Iterable[str], files: int, limit: int, holding: Callable[[str], int], match: Callable[[Sequence[str]], Sequence[Found]]
+) -> list[Found]:
+    """What the rare terms find, and while that is less than `limit`, also what the common ones find."""
+    known = sorted((term for term in terms if holding(term)), key=holding)
+    common = max(MAX_CANDIDATES, RARE_SHARE * files)
+    rare = [term for term in known if holding(term) <= common][:RARE_TERMS]
+    found = list(match(rare))
+    if len(found) < limit:
+        found = list(dict.fromkeys(found + list(match(known[len(rare) :]))))
+    return found
