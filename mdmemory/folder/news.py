@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mdmemory.backends.paths import fault
 from mdmemory.backends.protocol import MAX_FILE_BYTES, TAIL_BYTES, File, FileProblem, Range
 from mdmemory.files.history import Intent, read_log
-from mdmemory.folder.known import Difference, etag_in, is_same
+from mdmemory.folder.known import Difference, etag_in, is_memory_path, is_same
 
 MAX_OUTSIDE_KEPT = 20  # of more changes than this, as from a git checkout, the history keeps the hashes only
 
@@ -64,7 +64,14 @@ class LogReader:
 
 def _usable(intents: Iterable[Intent]) -> tuple[Intent, ...]:
     """The commits without what no commit of ours can name: the log is a file, and anyone may have written there."""
-    return tuple(replace(intent, files=tuple(change for change in intent.files if not fault(change.path))) for intent in intents)
+    return tuple(
+        replace(
+            intent,
+            files=tuple(change for change in intent.files if not fault(change.path)),
+            added=tuple(added for added in intent.added if is_memory_path(added.path) and not fault(added.path)),
+        )
+        for intent in intents
+    )
 
 
 class Outside:
@@ -87,6 +94,16 @@ class Outside:
             _, now = self.changes.get(change.path, (None, None))
             if etag_in(now) == change.after and (now is None) == (change.after is None):
                 self.changes.pop(change.path, None)
+
+    def explain_added(self, commits: Iterable[Intent]) -> None:
+        """Drop files that grew by what the log says was added to them, and nothing else."""
+        for added in (added for intent in commits for added in intent.added):
+            before, now = self.changes.get(added.path, (None, None))
+            if before is not None and now is not None:
+                before = replace(before, size=before.size + added.bytes)
+                self.changes[added.path] = (before, now)
+                if now.size - before.size in (0, 1):  # a newline came first, where the file lacked the final one
+                    del self.changes[added.path]
 
     def kept(self) -> list[str]:
         """The paths whose bytes the history keeps."""

@@ -152,17 +152,19 @@ class View:
             return False
         latest = {change.path: change.after for intent in commits for change in intent.files if is_memory_path(change.path)}
         self.outside.explain(commits)
-        stale = self._others_than(latest)
+        grown = [added.path for intent in commits for added in intent.added]
+        stale = [*self._others_than(latest), *grown]
         if not stale:
             return False
         changed = self.catalog.take(await self._backend.read(dict.fromkeys(stale)))
         self.mark_changed(changed)
         self.outside.notice(changed)
         self.outside.explain(commits)
+        self.outside.explain_added(commits)
         strange = {path: latest[path] for path in self._others_than(latest)}
         before = await self._logged(strange)
         self.outside.changes |= {path: (before.get(path), self.catalog.headers.known(path)) for path in strange}
-        return bool(stale)
+        return len(stale) > len(grown) or any(path in self.outside.changes for path in grown)
 
     def _others_than(self, etags: Mapping[str, str | None]) -> list[str]:
         """The files that are neither what the log says nor known to have been changed outside since."""

@@ -28,6 +28,7 @@ class Filters(TypedDict, total=False):
     Args:
         type: a type, or several of which one is enough.
         path: a folder, a file, or a pattern such as `projects/*.md`; or several of which one is enough.
+        mount: the name of a mount, such as `team`, or `.` for the home; or several of which one is enough.
         tags: all of these; one as text, or several.
         after, before: of the file's date, a day as `2024-05-17` (included), or a month or a year.
         as_of: a day; what was valid then, superseded since or not. Without it, what has expired or is superseded is left out.
@@ -36,6 +37,7 @@ class Filters(TypedDict, total=False):
 
     type: str | Sequence[str]
     path: str | Sequence[str]
+    mount: str | Sequence[str]
     tags: str | Sequence[str]
     after: str | date
     before: str | date
@@ -49,11 +51,13 @@ class Filed:
 
     Args:
         day: its date.
+        mount: the prefix of the mount that it lies in; "" for the home.
     """
 
     path: str
     header: Header
     day: date
+    mount: str = ""
 
     def field(self, name: str) -> Any:
         """A field's value; None where the file has none."""
@@ -85,9 +89,10 @@ def narrow(files: Iterable[Filed], filters: Filters) -> set[str]:
 def outdated(files: Iterable[Filed], as_of: date | None = None) -> set[str]:
     """The paths of files that have expired or are superseded; with `as_of`, those that were not valid on that day.
 
-    A file names what it supersedes by path, with or without `.md`, or by name. It does so from its `valid_from` on, or its date.
+    A file names what it supersedes, in its own mount, by path, with or without `.md`, or by name. It does so from its `valid_from`
+    on, or its date.
     """
-    when, found, replaced = as_of or date.today(), set[str](), defaultdict[str, set[str]](set)
+    when, found, replaced = as_of or date.today(), set[str](), defaultdict[tuple[str, str], set[str]](set)
     every = list(files)
     for file in every:
         begins, ends = _day(file.header.valid_from), _day(file.header.valid_until, last=True)
@@ -95,9 +100,11 @@ def outdated(files: Iterable[Filed], as_of: date | None = None) -> set[str]:
             found.add(file.path)
         elif file.header.supersedes and (begins or file.day) <= when:
             for name in _names(file.header.supersedes):
-                replaced[name].add(file.path)
+                replaced[file.mount, name].add(file.path)
     if replaced:
-        found.update(file.path for file in every if any(replaced.get(name, set()) - {file.path} for name in _called(file)))
+        found.update(
+            file.path for file in every if any(replaced.get((file.mount, name), set()) - {file.path} for name in _called(file))
+        )
     return found
 
 
@@ -108,7 +115,8 @@ def _names(text: str) -> Iterable[str]:
 
 
 def _called(file: Filed) -> tuple[str, str, str]:
-    return file.path, file.path.removesuffix(".md"), _folded(file.header.name)
+    inside = file.path.removeprefix(file.mount)
+    return inside, inside.removesuffix(".md"), _folded(file.header.name)
 
 
 def _folded(name: str) -> str:
@@ -122,6 +130,9 @@ def _tests(filters: Filters) -> Iterable[Callable[[Filed], bool]]:
     if "path" in filters:
         patterns = [pattern.strip("/") for pattern in _several(filters["path"])]
         yield lambda file: any(_is_below(file.path, pattern) for pattern in patterns)
+    if "mount" in filters:
+        mounts = {mount_name(mount) for mount in _several(filters["mount"])}
+        yield lambda file: mount_name(file.mount) in mounts
     if "tags" in filters:
         tags = {tag.removeprefix("#").casefold() for tag in _several(filters["tags"])}
         yield lambda file: tags <= {tag.casefold() for tag in file.header.tags}
@@ -133,6 +144,11 @@ def _tests(filters: Filters) -> Iterable[Callable[[Filed], bool]]:
         yield lambda file: file.day <= latest
     if "where" in filters:
         yield condition(filters["where"])
+
+
+def mount_name(mount: str) -> str:
+    """How a mount is called in a filter and in a message: its prefix without the last `/`; the home is `.`."""
+    return mount.strip("/") or "."
 
 
 def _several(value: str | Sequence[str]) -> tuple[str, ...]:
