@@ -19,7 +19,7 @@ from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import Conflict, InvalidArguments, MdmemoryError, NotThere
 from mdmemory.files.changes import Change, Create, Delete, Replace, crlf, edit_text, uses_crlf
 from mdmemory.files.memory_file import BOM, decode, encode
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.mounted_folder import Folder
 from mdmemory.render import render
 
 
@@ -75,7 +75,7 @@ class Toolset:
     """
 
     def __init__(
-        self, folder: MemoryFolder, author: str, seen: Seen | None = None, after_call: Callable[[], Awaitable[str]] | None = None
+        self, folder: Folder, author: str, seen: Seen | None = None, after_call: Callable[[], Awaitable[str]] | None = None
     ) -> None:
         self.folder = folder
         self.author = author

@@ -86,6 +86,8 @@ class Turn:
         session = self._session
         try:
             await session.folder.refresh()
+            if session.folder.away:
+                self._degrade(session.folder.away)
             session.thaw_if_forgotten()
             nearest = await session.folder.search(query_of(self._messages), limit=NEAREST)
         except MdmemoryError as error:

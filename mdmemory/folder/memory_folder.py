@@ -26,7 +26,7 @@ from mdmemory.folder.appending import append
 from mdmemory.folder.commit import Commit, Plan, bytes_of, index_text, is_news, listed_outside, overtaken, with_index
 from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
-from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
+from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
@@ -66,6 +66,9 @@ class MemoryFolder:
         confirm: asks the person.
         cache: what processes before this one knew; None for nothing.
     """
+
+    away: str | None = None  # with `places`, what only a memory with mounts has to tell
+    places: tuple[Place, ...] = ()
 
     def __init__(
         self,

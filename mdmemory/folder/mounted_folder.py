@@ -1,0 +1,303 @@
+"""MountedFolder: several memory folders as one. Floor 3.
+
+Each keeps its own files, index, history and lock, so that it is the same folder for everyone who mounts it. A path is the prefix of
+its mount and the path inside. A write goes to the mount that its path names; nothing in a file can move it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar, Unpack
+
+from mdmemory.backends.paths import check, owner
+from mdmemory.backends.protocol import File, FileProblem, problem_error
+from mdmemory.errors import Conflict, InvalidArguments, MdmemoryError, PermissionDenied, Unavailable
+from mdmemory.files import index
+from mdmemory.files.changes import Change
+from mdmemory.folder.catalogs import Catalogs, Joined
+from mdmemory.folder.known import Known
+from mdmemory.folder.memory_folder import Applied, MemoryFolder
+from mdmemory.folder.mounts import Part, called, place_of
+from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, check_reading
+from mdmemory.folder.routing import Router
+from mdmemory.folder.search import Search
+from mdmemory.recall.cache import CACHE_ERRORS
+from mdmemory.recall.filters import Filters, mount_name
+from mdmemory.recall.ranking import Match, RankedPassage
+
+logger = logging.getLogger("mdmemory")
+T = TypeVar("T")
+WIDE = 200  # how far a search looks for files of other mounts, when one's are limited
+
+
+class MountedFolder:
+    """Several memory folders, with what agents and people use of one.
+
+    Args:
+        parts: by prefix; that of the home is "".
+        policy: is asked about every change, with its whole path.
+        confirm: asks the person.
+        stage: of the work; mounts that are silent in it are neither searched nor listed.
+    """
+
+    def __init__(
+        self, parts: Mapping[str, Part], policy: Policy = allow_all, confirm: Confirm | None = None, stage: str | None = None
+    ) -> None:
+        home = parts[""].folder
+        self.config, self.types, self.limits = home.config, home.types, home.limits
+        self.backend, self.journals = home.backend, home.journals
+        self.away: str | None = None
+        """Which mounts the last `refresh` could not look at, and why; None when it saw all."""
+        self._parts, self._policy, self._confirm = parts, policy, confirm
+        self._shown = {prefix: part for prefix, part in parts.items() if part.mount.speaks_in(stage)}
+        self._marks: list[tuple[int, ...]] = [(0,) * len(self._shown)]
+        self._router = Router(parts)
+        self._limits = {prefix: part.mount for prefix, part in self._shown.items() if part.mount.top_k or part.mount.min_score}
+        self._search: Search | None = None
+        if self._shown:
+            catalogs = Catalogs({prefix: part.folder.catalog for prefix, part in self._shown.items()}, parts)
+            self._search = Search(self.read_many, catalogs, self.config)
+
+    def in_stage(self, stage: str) -> MountedFolder:
+        """The same folders as they are in a stage of the work."""
+        return MountedFolder(self._parts, self._policy, self._confirm, stage)
+
+    @property
+    def parts(self) -> Mapping[str, MemoryFolder]:
+        """Each folder that may be read, by prefix."""
+        return {prefix: part.folder for prefix, part in self._shown.items()}
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """What an agent is told of the mounts."""
+        told = (prefix for prefix, part in self._parts.items() if prefix and (prefix in self._shown or not part.mount.can_read))
+        return [place_of(prefix, self._parts[prefix].mount) for prefix in told]
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be written anywhere."""
+        return all(part.folder.is_read_only for part in self._parts.values())
+
+    @property
+    def scanned(self) -> bool:
+        """Whether any of the folders has been looked at."""
+        return any(folder.scanned for folder in self.parts.values())
+
+    @property
+    def files(self) -> Mapping[str, Known]:
+        """Every memory file as of the last `refresh`, by path."""
+        return Joined({prefix: folder.files for prefix, folder in self.parts.items()}, self._parts)
+
+    @property
+    def listed(self) -> Mapping[str, index.Listed]:
+        """What the index says of each file that could be read, now or before it broke."""
+        return Joined({prefix: folder.listed for prefix, folder in self.parts.items()}, self._parts)
+
+    @property
+    def skipped(self) -> Mapping[str, str]:
+        """What the last `refresh` did not follow or could not read, with the reason."""
+        return {prefix + path: reason for prefix, folder in self.parts.items() for path, reason in folder.skipped.items()}
+
+    @property
+    def hidden(self) -> Mapping[str, str]:
+        """Files of one folder in whose place another is mounted, with the reason."""
+        over = {(prefix, path): owner(prefix + path, self._parts) for prefix, folder in self.parts.items() for path in folder.files}
+        return {own + path: f"the mount {by} hides this file of {called(own)}" for (own, path), by in over.items() if by != own}
+
+    @property
+    def index_problem(self) -> str | None:
+        """Why people's lines of an index are not shown; None when all are."""
+        return next((folder.index_problem for folder in self.parts.values() if folder.index_problem), None)
+
+    @property
+    def change_mark(self) -> int:
+        """A number that grows with every change that is noticed or made."""
+        marks = tuple(folder.change_mark for folder in self.parts.values())
+        if marks != self._marks[-1]:
+            self._marks.append(marks)
+        return len(self._marks) - 1
+
+    def changes_since(self, mark: int) -> list[str]:
+        """The paths that changed after `change_mark` was `mark`, of each mount the latest first."""
+        since = zip(self.parts.items(), self._marks[mark], strict=True)
+        changed = [(prefix, prefix + path) for (prefix, folder), then in since for path in folder.changes_since(then)]
+        return [path for prefix, path in changed if owner(path, self._parts) == prefix]
+
+    async def refresh(self) -> frozenset[str]:
+        """Look at all folders at once. Of one that can't be looked at, what was known stays, and `away` says so.
+
+        Returns:
+            The memory files that came, changed or went.
+
+        Raises:
+            Unavailable: none of them could be looked at.
+        """
+        answers = await asyncio.gather(*(folder.refresh() for folder in self.parts.values()), return_exceptions=True)
+        changed, away = set[str](), list[str]()
+        for prefix, answer in zip(self.parts, answers, strict=True):
+            if isinstance(answer, MdmemoryError):
+                away.append(f"{called(prefix)} could not be looked at: {answer}")
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                changed |= {path for path in (prefix + inner for inner in answer) if owner(path, self._parts) == prefix}
+        self.away = "; ".join(away) or None
+        if self.away:
+            logger.warning("%s", self.away)
+            if len(away) == len(self.parts):
+                raise Unavailable(self.away)
+        return frozenset(changed)
+
+    async def read(self, path: str) -> bytes:
+        """The bytes of one file.
+
+        Raises:
+            InvalidPath, NotThere, PermissionDenied, Unavailable, UnsafeFile
+        """
+        prefix = owner(check(path), self._parts)
+        check_reading(path, self._parts[prefix].mount.rights, called(prefix))
+        file = (await self.read_many([path]))[path]
+        if isinstance(file, FileProblem):
+            raise problem_error(path, file)
+        return file.data
+
+    async def read_many(self, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
+        """Several files, in one round trip to each mount.
+
+        Raises:
+            InvalidPath
+        """
+        wanted: defaultdict[str, list[str]] = defaultdict(list)
+        for path in paths:
+            wanted[owner(check(path), self._parts)].append(path)
+        answers = await asyncio.gather(*(self._read(prefix, inner) for prefix, inner in wanted.items()))
+        return {path: file for answer in answers for path, file in answer.items()}
+
+    async def _read(self, prefix: str, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
+        part = self._parts[prefix]
+        try:
+            for path in paths:
+                check_reading(path, part.mount.rights, called(prefix))
+            found = await part.folder.read_many([path.removeprefix(prefix) for path in paths])
+        except (Unavailable, PermissionDenied) as error:
+            return dict.fromkeys(paths, FileProblem("unavailable", str(error)))
+        return {prefix + path: file for path, file in found.items()}
+
+    async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
+        """Memory files of all mounts that share words with the query, in one ranking, as of the last `refresh`.
+
+        Raises:
+            InvalidArguments: a filter or a mount that there is not.
+        """
+        count, found = Counter[str](), list[Match]()
+        most = max(limit, WIDE) if self._limits and limit > 0 else limit
+        for match in await self._found(lambda search: search.files(query, most, filters), filters):
+            prefix = owner(match.path, self._parts)
+            mount = self._limits.get(prefix)
+            if mount is None or (match.score >= mount.min_score and count[prefix] < (mount.top_k or WIDE)):
+                count[prefix] += 1
+                found.append(match)
+        return found[: max(0, limit)]
+
+    async def search_passages(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[RankedPassage]:
+        """Passages of the files that `search` finds, best first.
+
+        Raises:
+            InvalidArguments: a filter or a mount that there is not.
+        """
+        if not self._limits:
+            return await self._found(lambda search: search.passages(query, limit, filters), filters)
+        allowed = {match.path for match in await self.search(query, limit=WIDE, **filters)}
+        found = await self._found(lambda search: search.passages(query, max(limit, WIDE), filters), filters)
+        return [passage for passage in found if passage.path in allowed][: max(0, limit)]
+
+    async def _found(self, ask: Callable[[Search], Awaitable[list[T]]], filters: Filters) -> list[T]:
+        names = [mount_name(prefix) for prefix in self._shown]
+        asked = filters.get("mount", ())
+        for mount in (asked,) if isinstance(asked, str) else asked:
+            if mount_name(mount) not in names:
+                raise InvalidArguments(f"there is no mount {mount!r} to search; there are {', '.join(names)}")
+        if self._search is None:
+            return []
+        try:
+            return await ask(self._search)
+        except CACHE_ERRORS as error:  # damaged, whosever it is: all is read anew
+            for folder in self.parts.values():
+                folder.catalog.lose(error)
+            await self.refresh()
+            return await ask(self._search)
+
+    async def prompt_index(self) -> index.Updated:
+        """The index as an agent sees it: those of all mounts, each under its prefix, within the limits of one."""
+        parts, everything = list[tuple[str, str, Any]](), dict[str, index.Listed]()
+        for prefix, folder in self.parts.items():
+            known = {**folder.listed, **folder.catalog.headers.unreadable}
+            known = {path: listed for path, listed in known.items() if owner(prefix + path, self._parts) == prefix}
+            parts.append((prefix, (await folder.prompt_index(rest=False)).text, known))
+            everything |= {prefix + path: listed for path, listed in known.items()}
+        return index.render(index.together(parts), everything, self.limits)
+
+    async def index_file(self) -> str | None:
+        """The text of the home's MEMORY.md; None when there is none, or none that can be read."""
+        return await self._parts[""].folder.index_file()
+
+    async def apply(self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False) -> Applied:
+        """As `MemoryFolder.apply`, with one commit for each mount that the changes name, in their order.
+
+        A move from one mount to another is a copy, and then a deletion.
+
+        Raises:
+            Conflict, InvalidPath, InvalidMemoryFile, NotThere, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
+            MdmemoryError: a later commit failed; says which files the earlier ones wrote.
+        """
+        steps = await self._router.steps(changes, author, self._policy, self._confirm)
+        done: list[Applied] = []
+        for step in steps:
+            try:
+                done.append(await step.apply(author, reason, dry_run=dry_run))
+            except (MdmemoryError, Conflict) as error:
+                written = ", ".join(item.path for applied in done for item in applied.files)
+                if not written or dry_run:
+                    raise
+                raise MdmemoryError(f"{error} These were written before it, and stay: {written}.") from error
+        if len(done) == 1:
+            return done[0]
+        files = tuple(item for applied in done for item in applied.files)
+        warnings = tuple(warning for applied in done for warning in applied.warnings)
+        return Applied(next((applied.commit_id for applied in done if applied.commit_id), None), files, None, warnings)
+
+    async def recover(self) -> None:
+        """Finish commits that were cut short, as `MemoryFolder.recover` does."""
+        await asyncio.gather(*(part.folder.recover() for part in self._parts.values()))
+
+    async def close(self) -> None:
+        """Close every folder."""
+        closed = await asyncio.gather(*(part.folder.close() for part in self._parts.values()), return_exceptions=True)
+        for error in filter(lambda answer: isinstance(answer, BaseException), closed):
+            raise error
+
+
+Folder = MemoryFolder | MountedFolder
+"""What agents, people and the doctor work on."""
+
+
+def in_stage(folder: Folder, stage: str | None) -> Folder:
+    """The folder as it is in a stage of the work; None for work without stages.
+
+    Raises:
+        InvalidArguments: there is no such stage.
+    """
+    if stage is None:
+        return folder
+    if stage not in folder.config.stages:
+        there = ", ".join(folder.config.stages) or "none: name them in Config.stages"
+        raise InvalidArguments(f"there is no stage {stage!r}; there are {there}")
+    return folder.in_stage(stage) if isinstance(folder, MountedFolder) else folder
+
+
+def parts_of(folder: Folder) -> Mapping[str, MemoryFolder]:
+    """Each folder that may be read, by prefix."""
+    return folder.parts if isinstance(folder, MountedFolder) else {"": folder}
