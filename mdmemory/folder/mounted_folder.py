@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Unpack
 
 from mdmemory.backends.paths import check, owner
 from mdmemory.backends.protocol import File, FileProblem, problem_error
-from mdmemory.errors import Conflict, InvalidArguments, MdmemoryError, PermissionDenied, Unavailable
+from mdmemory.errors import InvalidArguments, MdmemoryError, PermissionDenied, Unavailable
 from mdmemory.files import index
 from mdmemory.files.changes import Change
 from mdmemory.folder.catalogs import Catalogs, Joined
@@ -22,7 +22,7 @@ from mdmemory.folder.known import Known
 from mdmemory.folder.memory_folder import Applied, MemoryFolder
 from mdmemory.folder.mounts import Part, called, place_of
 from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, check_reading
-from mdmemory.folder.routing import Router
+from mdmemory.folder.routing import Router, apply_steps
 from mdmemory.folder.search import Search
 from mdmemory.recall.cache import CACHE_ERRORS
 from mdmemory.recall.filters import Filters, mount_name
@@ -254,20 +254,7 @@ class MountedFolder:
             MdmemoryError: a later commit failed; says which files the earlier ones wrote.
         """
         steps = await self._router.steps(changes, author, self._policy, self._confirm)
-        done: list[Applied] = []
-        for step in steps:
-            try:
-                done.append(await step.apply(author, reason, dry_run=dry_run))
-            except (MdmemoryError, Conflict) as error:
-                written = ", ".join(item.path for applied in done for item in applied.files)
-                if not written or dry_run:
-                    raise
-                raise MdmemoryError(f"{error} These were written before it, and stay: {written}.") from error
-        if len(done) == 1:
-            return done[0]
-        files = tuple(item for applied in done for item in applied.files)
-        warnings = tuple(warning for applied in done for warning in applied.warnings)
-        return Applied(next((applied.commit_id for applied in done if applied.commit_id), None), files, None, warnings)
+        return await apply_steps(steps, author, reason, dry_run=dry_run)
 
     async def recover(self) -> None:
         """Finish commits that were cut short, as `MemoryFolder.recover` does."""
@@ -276,8 +263,8 @@ class MountedFolder:
     async def close(self) -> None:
         """Close every folder."""
         closed = await asyncio.gather(*(part.folder.close() for part in self._parts.values()), return_exceptions=True)
-        for error in filter(lambda answer: isinstance(answer, BaseException), closed):
-            raise error
+        if errors := [answer for answer in closed if isinstance(answer, BaseException)]:
+            raise errors[0]
 
 
 Folder = MemoryFolder | MountedFolder

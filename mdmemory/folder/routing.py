@@ -62,6 +62,28 @@ class Step:
         return type(error)(f"In the mount {self.prefix}: {error}")
 
 
+async def apply_steps(steps: Sequence[Step], author: str, reason: str, *, dry_run: bool = False) -> Applied:
+    """One commit after the other.
+
+    Raises:
+        MdmemoryError: that of a step; where earlier ones have written, it says what.
+    """
+    done: list[Applied] = []
+    for step in steps:
+        try:
+            done.append(await step.apply(author, reason, dry_run=dry_run))
+        except MdmemoryError as error:
+            written = ", ".join(item.path for applied in done for item in applied.files)
+            if not written or dry_run:
+                raise
+            raise MdmemoryError(f"{error} These were written before it, and stay: {written}.") from error
+    if len(done) == 1:
+        return done[0]
+    files = tuple(item for applied in done for item in applied.files)
+    warnings = tuple(warning for applied in done for warning in applied.warnings)
+    return Applied(next((applied.commit_id for applied in done if applied.commit_id), None), files, None, warnings)
+
+
 class Router:
     """Sends changes to mounts."""
 
