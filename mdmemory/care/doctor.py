@@ -74,7 +74,8 @@ async def examine(folder: Folder) -> list[Finding]:
 
 
 async def _examine(folder: MemoryFolder, *, is_mount: bool) -> list[Finding]:
-    await folder.refresh()
+    if not folder.scanned:
+        await folder.refresh()
     findings = [*_files(folder), *_names(folder), *[finding async for finding in _instructions(folder)]]
     findings += [Finding("skipped", path, None, reason) for path, reason in folder.skipped.items()]
     findings.sort(key=lambda finding: (finding.path, finding.line or 0, finding.code))
@@ -97,7 +98,6 @@ async def repair(folder: Folder) -> list[str]:
 
 async def _repair(whole: Folder, prefix: str, folder: MemoryFolder) -> list[str]:
     """Repair one index, by a change that the whole folder's policy is asked about."""
-    await folder.refresh()
     data = (await folder.read_many([INDEX]))[INDEX]
     if isinstance(data, FileProblem) and data.kind != "absent":
         return []  # could not look is not absent; `examine` says so
@@ -123,6 +123,7 @@ async def _repair(whole: Folder, prefix: str, folder: MemoryFolder) -> list[str]
     except Conflict:
         if isinstance(change, Replace):
             raise
+        await folder.refresh()
         return await _repair(whole, prefix, folder)  # the index was made meanwhile
     return [f"{place}: {'added' if fault.kind == 'missing' else 'removed'} {fault.text.strip()}" for fault in faults]
 

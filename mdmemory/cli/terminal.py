@@ -17,7 +17,6 @@ from click.core import ParameterSource
 from mdmemory.errors import InvalidArguments, InvalidPath, MdmemoryError
 
 if TYPE_CHECKING:
-    from mdmemory.config import Config
     from mdmemory.memory import Memory
     from mdmemory.models import Model
 
