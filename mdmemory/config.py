@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from typing import Literal
 
 from mdmemory.errors import ConfigError
 
@@ -32,6 +33,10 @@ class Config:
         embed: texts to vectors, for search by meaning beside that by words; what is unchanged is embedded once a process.
         scorer: a query and texts to how well each answers it (0-1); its scores replace recall's among the 50 nearest files.
         watch: let the system tell what changes in a folder on this machine, from the second look on; else each look is a scan.
+        extract_every: messages of a conversation after which what is worth remembering is drawn from them; 1 is every turn.
+        extract_timeout_s: when a model that is asked for it is given up; also how long closing a session waits for it.
+        summary_over: from this many messages on, a conversation has a memory file with its summary; 0 for never.
+        secrets: what becomes of passwords and keys in what is drawn from conversations: redact them, refuse the memory, or keep.
         cache: keep what is known of the files in the user's cache folder, or in the folder given here, so that no process reads an
             unchanged file again; False keeps it in memory.
         half_life_days: age at which recall's time factor has gone half of its way from 1 to 0.5.
@@ -49,6 +54,10 @@ class Config:
     selector_max_files: int = 300
     stale_days: float = 14.0
     half_life_days: float = 180.0
+    extract_every: int = 15
+    extract_timeout_s: float = 60.0
+    summary_over: int = 60
+    secrets: Literal["redact", "refuse", "keep"] = "redact"
     stages: tuple[str, ...] = ()
     watch: bool = True
     cache: bool | str | PathLike[str] = True
@@ -67,6 +76,8 @@ class Config:
             "selector_max_files",
             "half_life_days",
             "selector_timeout_s",
+            "extract_every",
+            "extract_timeout_s",
             "window_messages",
             "window_tokens",
         ):
@@ -74,5 +85,7 @@ class Config:
                 raise ConfigError(f"{name} must be more than 0")
         if not 0 <= self.min_score <= 1:
             raise ConfigError("min_score is a share: from 0 to 1")
-        if not (self.hint_max_files >= 0 and self.hint_wait_s >= 0):
-            raise ConfigError("hint_max_files and hint_wait_s may not be negative")
+        if not (self.hint_max_files >= 0 and self.hint_wait_s >= 0 and self.summary_over >= 0):
+            raise ConfigError("hint_max_files, hint_wait_s and summary_over may not be negative")
+        if self.secrets not in ("redact", "refuse", "keep"):
+            raise ConfigError('secrets is "redact", "refuse" or "keep"')

@@ -11,12 +11,13 @@ from typing import Unpack
 
 from mdmemory.agent.context import Context, Order, Wanted, make_context
 from mdmemory.agent.session import Session
-from mdmemory.agent.tools import Toolset
+from mdmemory.agent.tools import Mode, Toolset
+from mdmemory.agent.write_back import When
 from mdmemory.config import Config
 from mdmemory.errors import ConfigError
 from mdmemory.files.changes import Delete
+from mdmemory.folder.any_folder import Folder, in_stage
 from mdmemory.folder.journals import JournalFilters
-from mdmemory.folder.mounted_folder import Folder, in_stage
 from mdmemory.folder.mounts import Mount
 from mdmemory.folder.opening import Location, open_folder
 from mdmemory.folder.permissions import Confirm, Policy, allow_all
@@ -33,23 +34,34 @@ class Memory:
 
     Args:
         folder: its files, index and history.
-        tools: Read, Write, Edit and Delete outside of any session.
+        tools: Read, Write, Edit, Delete, Search and Add outside of any session.
     """
 
-    def __init__(self, folder: Folder, model: Model | None = None) -> None:
+    def __init__(self, folder: Folder, model: Model | None = None, mode: Mode = "both", write_back: When = "background") -> None:
+        self._mode, self._write_back = mode, write_back
         self.folder = folder
         self.model = model
         self.tools = Toolset(folder, "agent:")
         self._sessions: dict[str, Session] = {}
 
     def session(
-        self, id: str | None = None, *, user: str | None = None, agent: str | None = None, stage: str | None = None
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        stage: str | None = None,
+        mode: Mode | None = None,
+        write_back: When | None = None,
     ) -> Session:
         """The conversation with this id, begun now if it is new or was closed; without an id, a new one.
 
         Args:
             user, agent: who takes part, as its journal then says.
             stage: of the work: mounts that are silent in it give no hints and stand in no index.
+            mode: hints (`auto`), the tool Search (`agent`) or both; None for what the configuration file says, else both.
+            write_back: whether the model draws memories from what was said: `off`, `awaited` by `turn.finish`, or in the
+                `background`, which is the default; see docs/conversations.md. Without a model nothing is drawn.
 
         Raises:
             InvalidPath: its journal can't be named after the id.
@@ -58,7 +70,8 @@ class Memory:
         key = id or uuid.uuid4().hex[:12]
         if key not in self._sessions:
             about = {name: value for name, value in (("user", user), ("agent", agent)) if value}
-            self._sessions[key] = Session(key, in_stage(self.folder, stage), self.model, self._let_go, about)
+            chosen, when = mode or self._mode, write_back or self._write_back
+            self._sessions[key] = Session(key, in_stage(self.folder, stage), self.model, self._let_go, about, chosen, when)
         return self._sessions[key]
 
     def _let_go(self, session: Session) -> None:
@@ -122,7 +135,7 @@ class Memory:
             filters: `sessions`, `after`, `before`; see `mdmemory.folder.journals.JournalFilters`.
 
         Raises:
-            InvalidArguments: a filter that there is not.
+            InvalidArguments: a filter or an order that there is not.
             Unavailable, UnsafeFile: the folder can't be looked at, or a conversation can't be read.
         """
         await self.folder.refresh()
@@ -150,7 +163,8 @@ async def open_memory(
     Args:
         location: a folder's path, a `file://`, `memory://`, `docker://` or `e2b://` URL, or a backend.
         mounts: other folders by the prefix under which they are seen, such as `{"team/": Mount("/srv/team")}`.
-        model: chooses the files for hints: a callable, or a string such as `openai:gpt-x`; None leaves it to lexical recall.
+        model: chooses the files for hints, and says what of a conversation is to be remembered: a callable, or a string such as
+            `openai:gpt-x`; None leaves hints to lexical recall, and remembering to the agent.
         config: settings, or the path of a YAML file with them: see docs/configuration.md. What else is given here goes before it.
         policy: says which changes are allowed, asked about or denied; `read_only` denies all.
         confirm: asks a person about a change whose policy says `ask`.
@@ -164,7 +178,7 @@ async def open_memory(
         raise ConfigError("Which folder? Give a location, or a configuration file that names one.")
     chosen = model_from_string(model) if isinstance(model, str) else model
     folder = open_folder(place, {**settings.mounts, **(mounts or {})}, settings.config, policy, confirm)
-    memory = Memory(folder, chosen)
+    memory = Memory(folder, chosen, settings.mode, settings.write_back)
     try:
         await memory.folder.recover()
         yield memory

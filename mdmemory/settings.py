@@ -17,6 +17,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from mdmemory.agent.tools import Mode
+from mdmemory.agent.write_back import When
 from mdmemory.config import Config
 from mdmemory.errors import ConfigError
 from mdmemory.folder.mounts import Mount
@@ -42,12 +44,15 @@ class Settings:
         location: of the home.
         mounts: by prefix.
         model: as `open_memory` takes it.
+        mode, write_back: of sessions, as `Memory.session` takes them.
     """
 
     config: Config = field(default_factory=Config)
     location: str | os.PathLike[str] | None = None
     mounts: Mapping[str, Mount] = field(default_factory=dict)
     model: str | None = None
+    mode: Mode = "both"
+    write_back: When = "background"
 
 
 class _Wrong(Exception):

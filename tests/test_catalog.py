@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.protocol import HEAD_BYTES, MAX_FILE_BYTES, Entry, File, FileProblem, Put, Range, Scan
 from mdmemory.errors import Unavailable
 from mdmemory.folder.catalog import Catalog
-from mdmemory.folder.known import MAX_RECALL_BYTES, is_memory_path
+from mdmemory.folder.known import MAX_RECALL_BYTES, as_text, from_text, is_memory_path, known_from
 
 
 async def put(backend: MemoryBackend, **files: bytes) -> None:
@@ -158,3 +159,11 @@ async def test_a_file_that_becomes_a_link_is_gone(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     assert await folder.refresh() == {"a.md"} and not folder.files
     assert {path: reason[:6] for path, reason in folder.skipped.items()} == {"a.md": "a symb", "pipe.md": "a FIFO"}
+
+
+@pytest.mark.parametrize("data", [memory("A", tags=["x"], source=["s#1", "s#2"]), memory("B"), b"plain", b"---\nname: [\n---\n"])
+def test_what_is_known_outlasts_a_process(data: bytes) -> None:
+    """D3: what is known of a file, its sources too, comes back from the cache as it was."""
+    known, _ = known_from("a.md", data, len(data), 1)
+    back = from_text("a.md", as_text(known))
+    assert replace(back, problem=None) == replace(known, problem=None) and str(back.problem) == str(known.problem)

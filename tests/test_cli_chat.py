@@ -54,7 +54,7 @@ def test_a_memory_is_saved_in_one_process_and_known_in_the_next(tmp_path: Path) 
         done = chat(server, "--json", "-m", "Any walks near where I live?", cwd=tmp_path)
         assert ("hint", "user/home.md") in events(done) and "Lives in Hangzhou." in events(done)[-1][1]
     first, last = server.requests[0].json, server.requests[-1].json
-    assert [tool["function"]["name"] for tool in first["tools"]] == ["Read", "Write", "Edit", "Delete"]
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["Read", "Write", "Edit", "Delete", "Search", "Add"]
     assert "The memory is empty." in first["messages"][0]["content"]
     prompt = last["messages"][0]["content"]
     assert "- [Home](user/home.md) — where the user lives" in prompt and "Lives in Hangzhou." not in prompt

@@ -124,6 +124,8 @@ async def test_days_narrow_what_is_found(memory: Memory) -> None:
     assert [said.session for said in found.recalled] == ["june"]
     with pytest.raises(InvalidArguments, match="sessions, after, before"):
         await memory.context("rain", since="2026")  # type: ignore[call-arg]  # there is no such filter
+    with pytest.raises(InvalidArguments, match="'time', 'score' or a model"):
+        await memory.context("rain", order="newest")  # type: ignore[arg-type]  # there is no such order
 
 
 @pytest.mark.parametrize("max_tokens", [1, 60, 150, 400, 1_000, 100_000])

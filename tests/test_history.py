@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -113,3 +113,15 @@ def test_a_tombstone_does_not_tell_the_name() -> None:
     }
     assert line.endswith(b"\n")
     assert b"Stra" not in line
+
+
+def test_tombstones_are_read_back() -> None:
+    """D3: what was said before a deletion is covered, by path or by name; what is said later is not; torn lines do no harm."""
+    lines = (
+        history.tombstone("a.md", "Home", AT, ["s#1"]) + b'{"path":"b.md","name\n' + history.tombstone("c.md", "Tea", AT, ["s#2"])
+    )
+    forgotten, said = history.read_tombstones(lines), AT.replace(microsecond=0)
+    assert forgotten.sources == {"s#1", "s#2"}
+    assert forgotten.covers("a.md", "x", said) and forgotten.covers("x.md", "HOME", said)
+    assert not forgotten.covers("a.md", "Home", said + timedelta(seconds=1)) and not forgotten.covers("b.md", "x", said)
+    assert history.read_tombstones(b"") == history.Forgotten({}, {}, frozenset())

@@ -185,6 +185,35 @@ async def test_older_messages_are_found_by_their_words(tmp_path: Path) -> None:
     assert await journals.search("???") == [] == await journals.search("harbour", limit=0)
 
 
+async def test_all_conversations_are_read_in_one_round_trip(tmp_path: Path) -> None:
+    """The first search of a process reads every conversation at once; one that can't be read is left out and named in the log."""
+    journals = await looked(on_disk(tmp_path))
+    for n in range(5):
+        await journals.append(f"s{n}", [said(f"coffee number {n}")])
+    backend = CountingBackend(LocalBackend(tmp_path))
+    folder = MemoryFolder(backend, Config(watch=False))
+    assert len(await (await looked(folder)).search("coffee")) == 5 and backend.calls == ["scan", "read"]
+    assert len(await folder.journals.window(["s1", "s2"], 10)) == 2 and backend.calls == ["scan", "read"]
+
+
+async def test_a_conversation_that_can_not_be_read_does_not_stop_the_search(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S4: what is no file any more when it is read is left out, and the log names it; asked for by itself, it is an error."""
+    journals = await looked(on_disk(tmp_path))
+    for n in range(3):
+        await journals.append(f"s{n}", [said("coffee")])
+    folder = on_disk(tmp_path, config=Config(watch=False))
+    await folder.refresh()
+    place = file_in(tmp_path, "s1")
+    place.unlink()
+    place.mkdir()
+    assert {each.session for each in await folder.journals.search("coffee")} == {"s0", "s2"}
+    assert any("s1.md" in line for line in caplog.messages) and str(tmp_path) not in "".join(caplog.messages)
+    with pytest.raises(UnsafeFile):
+        await folder.journals.messages("s1")
+
+
 async def test_a_search_may_be_narrowed(tmp_path: Path) -> None:
     """G3, S3: of 60 matches in one conversation and one in another, the filter gives exactly that one; days filter as well."""
     journals = await looked(on_disk(tmp_path))

@@ -15,7 +15,7 @@ from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.memory_file import DEFAULT_TYPES, check_typed, decode, encode, new_file, parse, set_field
 
 PAIRS = Path(__file__).parent / "memory_files"
-ONLY_TEXT = ("name", "description", "type", "pinned", "valid_from", "valid_until", "supersedes", "source")
+ONLY_TEXT = ("name", "description", "type", "pinned", "valid_from", "valid_until", "supersedes")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
 LINE = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=80).filter(str.strip)
 SEEN = sorted(PAIRS.glob("*.md"))
@@ -53,7 +53,8 @@ def test_a_file_reads_as_its_twin_says(path: Path) -> None:
     assert file.body == wanted.pop("body")
     assert list(file.header.tags) == wanted.pop("tags", [])
     assert file.header.pinned == wanted.pop("pinned", False)
-    optional = dict.fromkeys(("valid_from", "valid_until", "supersedes", "source"))
+    assert list(file.header.source) == wanted.pop("source", [])
+    optional = dict.fromkeys(("valid_from", "valid_until", "supersedes"))
     assert {key: getattr(file.header, key) for key in optional | wanted} == optional | wanted
 
 

@@ -86,7 +86,7 @@ async def test_an_unknown_tool_names_the_known_ones(tools: Toolset) -> None:
 
 async def test_schemas_for_both_apis(tools: Toolset) -> None:
     """The tools come in the shape each API takes, with the names and parameters agents know."""
-    assert tools.names == ["Read", "Write", "Edit", "Delete"]
+    assert tools.names == ["Read", "Write", "Edit", "Delete", "Search", "Add"]
     parameters = {tool["function"]["name"]: list(tool["function"]["parameters"]["properties"]) for tool in tools.openai()}
     assert parameters["Read"] == ["file_path", "offset", "limit"] and parameters["Write"] == ["file_path", "content"]
     assert parameters["Edit"] == ["file_path", "old_string", "new_string", "replace_all"] and parameters["Delete"] == ["file_path"]
@@ -95,5 +95,7 @@ async def test_schemas_for_both_apis(tools: Toolset) -> None:
         ["file_path", "content"],
         ["file_path", "old_string", "new_string"],
         ["file_path"],
+        ["keywords"],
+        ["thinking", "content"],
     ]
-    assert [tool.name for tool in tools.tools if tool.read_only] == ["Read"]
+    assert [tool.name for tool in tools.tools if tool.read_only] == ["Read", "Search"]

@@ -126,6 +126,13 @@ async def test_hints_are_no_part_of_what_was_said(tmp_path: Path) -> None:
     assert b"memory-hint" not in journal_of(tmp_path, "s") + journal_of(tmp_path, "t")
 
 
+async def test_the_memorys_prompt_is_no_part_of_what_was_said(tmp_path: Path) -> None:
+    """P3: of a system message that the host records, the memory's own instructions and index are left out."""
+    async with open_memory(tmp_path) as memory, memory.session("s").turn("Hello") as turn:
+        turn.record({"role": "system", "content": await turn.system_prompt("You are a surveyor.")})
+    assert said_in(tmp_path, "s") == [("user", "Hello"), ("system", "You are a surveyor.")]
+
+
 async def test_what_comes_twice_is_written_once(tmp_path: Path) -> None:
     """A host that also records the user's message and the reply, which the turn knows, leaves each once."""
     async with open_memory(tmp_path) as memory:
@@ -160,6 +167,7 @@ async def test_nothing_is_written_where_that_is_not_wanted(tmp_path: Path) -> No
     for settings in ({"config": Config(journal=False)}, {"policy": read_only}):
         async with open_memory(tmp_path, **settings) as memory:  # type: ignore[arg-type]  # one of its settings
             async with memory.session("s").turn("Hello") as turn:
+                turn.record({"role": "assistant", "content": object()})
                 await turn.finish("Hi")
             assert turn.status.degraded is None and await memory.session("s").messages() == []
     assert not (tmp_path / "journal").exists()

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal
 
-from mdmemory.errors import InvalidReply, MdmemoryError
+from mdmemory.errors import InvalidArguments, InvalidReply, MdmemoryError
+from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.journals import JournalFilters, Said, fitting
-from mdmemory.folder.mounted_folder import Folder
 from mdmemory.models import Model, parse_json
 from mdmemory.render import estimate_tokens, render, render_own
 
@@ -81,9 +81,11 @@ async def make_context(folder: Folder, wanted: Wanted, filters: JournalFilters) 
     """The window and the older messages, as of the folder's last `refresh`.
 
     Raises:
-        InvalidArguments: a filter that there is not.
+        InvalidArguments: a filter or an order that there is not.
         Unavailable, UnsafeFile: a conversation can't be read.
     """
+    if isinstance(wanted.order, str) and wanted.order not in ("time", "score"):
+        raise InvalidArguments(f"order is 'time', 'score' or a model, not {wanted.order!r:.40}")
     config, journals = folder.config, folder.journals
     k = config.window_messages if wanted.k is None else wanted.k
     max_tokens = config.window_tokens if wanted.max_tokens is None else wanted.max_tokens

@@ -11,7 +11,7 @@ from mdmemory.backends.protocol import File, FileProblem, etag_of
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.memory_file import parse
 from mdmemory.files.safety import instructions_in
-from mdmemory.folder.mounted_folder import Folder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.render import age, estimate_tokens, moment, render
 
 MIN_FILE_TOKENS = 50  # a file of which less would fit is left out

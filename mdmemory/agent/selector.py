@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mdmemory.errors import InvalidReply
-from mdmemory.folder.mounted_folder import Folder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.models import Model, parse_json
 from mdmemory.recall.ranking import Match
 from mdmemory.recall.tokens import tokens

@@ -8,18 +8,19 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 from mdmemory.agent.hints import Hint
 from mdmemory.agent.selector import Message
-from mdmemory.agent.tools import Seen
+from mdmemory.agent.tools import Mode, Seen
 from mdmemory.agent.turn import Turn
+from mdmemory.agent.write_back import When, WriteBack, WriteBackStatus
 from mdmemory.backends.paths import check
-from mdmemory.errors import MdmemoryError, Unavailable
+from mdmemory.errors import ConfigError, MdmemoryError, Unavailable
 from mdmemory.files.index import render_line
 from mdmemory.files.journal import Message as JournalMessage
 from mdmemory.files.journal import file_of
-from mdmemory.folder.mounted_folder import Folder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.models import Model
 from mdmemory.render import render
 
@@ -35,12 +36,15 @@ class Session:
 
     Args:
         id: names the conversation in the history.
-        model: chooses files for hints; None leaves it to lexical recall.
+        model: chooses files for hints, which without it is left to lexical recall, and says what is to be remembered.
         on_close: is told when the session is closed.
         about: what its journal says of it besides its id, such as the user and the agent.
+        mode: whether the agent is given hints, the tool Search, or both.
+        write_back: whether memories are drawn from what was said: `off`, `awaited` by `turn.finish`, or in the `background`.
 
     Raises:
         InvalidPath: its journal can't be named after the id.
+        ConfigError: there is no such mode or write-back.
     """
 
     def __init__(
@@ -50,17 +54,24 @@ class Session:
         model: Model | None = None,
         on_close: OnClose | None = None,
         about: Mapping[str, str] = {},
+        mode: Mode = "both",
+        write_back: When = "background",
     ) -> None:
-        check(file_of(id, datetime.now(UTC)))
+        if mode not in get_args(Mode) or write_back not in get_args(When):
+            raise ConfigError('mode is "auto", "agent" or "both"; write_back is "off", "awaited" or "background"')
         self.id = id
         self.folder = folder
         self.model = model
+        self.mode: Mode = mode
+        if self.is_journaled:
+            check(file_of(id, datetime.now(UTC)))
+        self.write_back = WriteBack(folder, id, model, write_back)
         self._on_close = on_close
         self.seen = Seen()
         self.shown: dict[str, str] = {}
         """The etag of each file that hints brought."""
         self.given: deque[str] = deque(maxlen=MAX_GIVEN)
-        """The hints, which are no part of what was said."""
+        """The hints and prompts, which are no part of what was said."""
         self._about = about
         self._unwritten: list[JournalMessage] = []
         self._writing = asyncio.Lock()
@@ -69,6 +80,11 @@ class Session:
         self._prompt_paths: frozenset[str] = frozenset()
         self._news_mark = self._thaw_mark = 0
         self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def is_journaled(self) -> bool:
+        """Whether what is said is kept; not in a folder opened as read-only."""
+        return self.folder.config.journal and not self.folder.is_read_only
 
     def turn(self, text: str, id: str | None = None) -> TurnStart:
         """Begin a turn with the user's message: `turn = await session.turn(text)`, or `async with session.turn(text) as turn:`.
@@ -98,8 +114,6 @@ class Session:
         Returns:
             What stood in the way: then they are kept for the next time. None when all is well.
         """
-        if not self.folder.config.journal or self.folder.is_read_only:
-            return None
         async with self._writing:
             self._unwritten += messages
             if not (batch := tuple(self._unwritten)):
@@ -111,6 +125,11 @@ class Session:
                 return f"the conversation is not in the journal yet, and is written as soon as that works: {error}"
             del self._unwritten[: len(batch)]
         return "; ".join(others) or None
+
+    @property
+    def status(self) -> WriteBackStatus:
+        """What was drawn from the conversation, and what went wrong."""
+        return self.write_back.status
 
     async def prompt(self) -> str:
         """Instructions and index; the same text until a file it names is forgotten.
@@ -134,6 +153,7 @@ class Session:
                 can_write=writable,
             )
             self._prompt = text
+            self.given.append(text)
         return self._prompt
 
     def thaw_if_forgotten(self) -> None:
@@ -183,13 +203,14 @@ class Session:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End what is still running, and write what is not in the journal yet; closing twice is fine."""
+        """End what is still running, after memories that are being drawn from what was said; closing twice is fine."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
         await self.write()
+        await self.write_back.drain()
         if self._on_close:
             self._on_close(self)
 

@@ -1,4 +1,4 @@
-"""The toolset: Read, Write, Edit and Delete over one memory folder, as agents know them. Floor 4.
+"""The toolset: Read, Write, Edit, Delete, Search and Add over one memory folder, as agents know them. Floor 4.
 
 A tool never raises for what a model can mend: the answer then is text that says how to mend the call. Answers name files by their
 path in the folder. A toolset remembers what was read through it: that is what Write may overwrite and what Edit is based on.
@@ -10,17 +10,23 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+from mdmemory.agent.adding import from_content
 from mdmemory.agent.answers import DEFAULT_LINES, deleted, listing, numbered, saved
 from mdmemory.agent.arguments import check_arguments
+from mdmemory.agent.searching import DEFAULT_FILES, found, search_keywords
 from mdmemory.backends.paths import check
 from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import Conflict, InvalidArguments, MdmemoryError, NotThere
 from mdmemory.files.changes import Change, Create, Delete, Replace, crlf, edit_text, uses_crlf
 from mdmemory.files.memory_file import BOM, decode, encode
-from mdmemory.folder.mounted_folder import Folder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.render import render
+
+Mode = Literal["auto", "agent", "both"]
+"""How an agent comes by memories: hints that are given (`auto`), the tool Search (`agent`), or both."""
+READ_ONLY = ("Read", "Search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class Seen:
 
 
 class Toolset:
-    """Read, Write, Edit and Delete for one conversation.
+    """Read, Write, Edit and Delete for one conversation; Search, unless hints do its work, and Add, where there may be writing.
 
     Args:
         seen: what the conversation has read and written so far.
@@ -75,18 +81,28 @@ class Toolset:
     """
 
     def __init__(
-        self, folder: Folder, author: str, seen: Seen | None = None, after_call: Callable[[], Awaitable[str]] | None = None
+        self,
+        folder: Folder,
+        author: str,
+        seen: Seen | None = None,
+        after_call: Callable[[], Awaitable[str]] | None = None,
+        mode: Mode = "both",
     ) -> None:
         self.folder = folder
         self.author = author
         self.seen = seen or Seen()
         self._after_call = after_call
-        self.tools: tuple[Tool, ...] = (
+        tools = [
             self._tool("Read", {"default_limit": DEFAULT_LINES}, ("file_path", "offset?", "limit?"), self._run_read),
             self._tool("Write", {"types": list(folder.types)}, ("file_path", "content"), self._run_write),
             self._tool("Edit", {}, ("file_path", "old_string", "new_string", "replace_all?"), self._run_edit),
             self._tool("Delete", {}, ("file_path",), self._run_delete),
-        )
+        ]
+        if mode != "auto":
+            tools.append(self._tool("Search", {}, ("keywords", "limit?", "filters?"), self._run_search))
+        if not folder.is_read_only:
+            tools.append(self._tool("Add", {"types": list(folder.types)}, ("thinking", "content", "type?"), self._run_add))
+        self.tools: tuple[Tool, ...] = tuple(tools)
 
     def _tool(
         self,
@@ -95,11 +111,12 @@ class Toolset:
         parameters: Sequence[str],
         run: Callable[[Mapping[str, Any]], Awaitable[str]],
     ) -> Tool:
-        properties = {parameter.rstrip("?"): _PARAMETERS[parameter.rstrip("?")] for parameter in parameters}
+        names = [parameter.rstrip("?") for parameter in parameters]
+        properties = {key: _PARAMETERS.get(f"{name}.{key}") or _PARAMETERS[key] for key in names}
         required = [parameter for parameter in parameters if not parameter.endswith("?")]
         schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
         description = render(f"tool_{name.lower()}", self.folder.config.prompts_dir, **variables)
-        return Tool(name, description, schema, name == "Read", run)
+        return Tool(name, description, schema, name in READ_ONLY, run)
 
     @property
     def names(self) -> list[str]:
@@ -195,6 +212,16 @@ class Toolset:
         self.seen.written.add(path)
         return deleted(path, applied)
 
+    async def _run_search(self, arguments: Mapping[str, Any]) -> str:
+        await self.folder.refresh()  # so that what others have just written is found
+        limit, filters = arguments.get("limit", DEFAULT_FILES), arguments.get("filters", {})
+        return await found(self.folder, await search_keywords(self.folder, arguments["keywords"], limit, filters))
+
+    async def _run_add(self, arguments: Mapping[str, Any]) -> str:
+        if not self.folder.scanned:
+            await self.folder.refresh()
+        return await self._apply(from_content(self.folder, arguments["content"], arguments.get("type")), "Add")
+
     async def _apply(self, change: Change, reason: str) -> str:
         try:
             applied = await self.folder.apply([change], self.author, reason)
@@ -208,6 +235,7 @@ class Toolset:
         return saved(change, applied, self.folder.files.get(change.path))
 
 
+# `tool.parameter` is that of one tool only.
 _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "file_path": {"type": "string", "description": "Path inside the memory folder, such as user/role.md"},
     "offset": {"type": "integer", "minimum": 1, "description": "First line to read, from 1"},
@@ -215,6 +243,12 @@ _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "content": {"type": "string", "description": "The whole file: frontmatter, then the memory"},
     "old_string": {"type": "string", "description": "The exact text to replace"},
     "new_string": {"type": "string", "description": "The text to put in its place"},
+    "Search.limit": {"type": "integer", "minimum": 1, "description": f"How many files at most (default {DEFAULT_FILES})"},
+    "Add.content": {"type": "string", "description": "What to remember, word for word"},
+    "keywords": {"type": "array", "items": {"type": "string"}, "description": "Several short keywords"},
+    "filters": {"type": "object", "description": "Any of type, path, mount, tags, after, before, as_of, where"},
+    "thinking": {"type": "string", "description": "Why this is worth remembering; not stored"},
+    "type": {"type": "string", "description": "The memory's type (default project)"},
     "replace_all": {"type": "boolean", "description": "Replace every occurrence (default false)"},
 }
 

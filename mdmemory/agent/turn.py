@@ -69,12 +69,13 @@ class Turn:
         self._id, self._count = id, 0
         self._recorded: list[JournalMessage] = []
         """What is not in the journal yet."""
-        self.tools = Toolset(session.folder, f"agent:{session.id}", session.seen, self._hint_after_tool)
+        self.tools = Toolset(session.folder, f"agent:{session.id}", session.seen, self._hint_after_tool, session.mode)
 
     async def start(self) -> Turn:
         """Look what changed in the folder, search it, set the selector to work, and write down what the user said."""
         self._messages = self._session.remember("user", self.text)
-        self._keep({"role": "user", "content": self.text})
+        if said := without(self.text, self._session.given):
+            self._keep({"role": "user", "content": said})
         if self._session.folder.scanned:
             await asyncio.gather(self._look(), self._write())
         else:  # which conversations there are is not known yet
@@ -89,6 +90,8 @@ class Turn:
             if session.folder.away:
                 self._degrade(session.folder.away)
             session.thaw_if_forgotten()
+            if session.mode == "agent":  # which searches by itself
+                return
             nearest = await session.folder.search(query_of(self._messages), limit=NEAREST)
         except MdmemoryError as error:
             self._degrade(str(error))
@@ -172,6 +175,8 @@ class Turn:
 
     async def _give(self, picks: Sequence[Pick]) -> Hint | None:
         session = self._session
+        if session.mode == "agent":
+            return None
         hint = await make_hint(session.folder, picks, session.shown, session.index_news())
         if hint is None:
             return None
@@ -202,9 +207,14 @@ class Turn:
         Args:
             message: as the OpenAI or Anthropic API has it, with tool calls and results.
         """
-        kept = self._keep(message)
-        if kept is not None and kept.role in ("user", "assistant") and isinstance(kept.data.get("content"), str) and kept.text:
-            self._session.remember(kept.role, kept.text)
+        said = without(message, self._session.given)
+        role, content = said.get("role"), said.get("content")
+        known = self._count == 1 and role == "user" and content == self.text
+        if known or (content in ("", []) and said.keys() == {"role", "content"}):
+            return
+        if role in ("user", "assistant") and isinstance(content, str) and content:
+            self._session.remember(role, content)
+        self._keep(said)
 
     async def finish(self, reply: str) -> None:
         """End the turn with the reply: it goes into the journal with what was recorded, and a running selection is given up."""
@@ -212,6 +222,7 @@ class Turn:
         if not self._finished and reply and not (last and last.role == "assistant" and last.text == reply):
             self.record({"role": "assistant", "content": reply})
         await self.cancel()
+        await self._session.write_back.after_turn(self._degrade)
 
     async def cancel(self) -> None:
         """End the turn without a reply."""
@@ -222,20 +233,16 @@ class Turn:
             await asyncio.wait([task])
         await self._write()
 
-    def _keep(self, data: Mapping[str, Any]) -> JournalMessage | None:
-        """Have a message written with the next append; None when there is nothing in it that was said."""
-        said = without(data, self._session.given)
-        repeated = self._count > 0 and said.get("role") == "user" and said.get("content") == self.text
-        if (said.get("content") in ("", []) and len(said) == 2) or (repeated and self._count == 1):
-            return None
+    def _keep(self, said: Mapping[str, Any]) -> None:
+        """Have a message written with the next append."""
+        if not self._session.is_journaled:
+            return
+        id = self._id and (f"{self._id}-{self._count}" if self._count else self._id)
+        self._count += 1
         try:
-            message = new_message(said, self._id and f"{self._id}-{self._count}" if self._count else self._id)
+            self._recorded.append(new_message(said, id))
         except MdmemoryError as error:
             self._degrade(f"a message is not in the journal: {error}")
-            return None
-        self._count += 1
-        self._recorded.append(message)
-        return message
 
     async def _write(self) -> None:
         recorded, self._recorded = self._recorded, []

@@ -18,9 +18,10 @@ from mdmemory.files.changes import Create, Replace
 from mdmemory.files.index_faults import drift
 from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, decode
 from mdmemory.files.safety import instructions_in
+from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.known import INDEX, is_memory_path
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.folder.mounted_folder import Folder, MountedFolder, parts_of
+from mdmemory.folder.mounted_folder import MountedFolder
 
 # How sync programs name the other copy: Dropbox and ownCloud, Syncthing, Nextcloud, Seafile.
 _CONFLICTED = re.compile(

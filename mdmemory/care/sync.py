@@ -21,9 +21,9 @@ from mdmemory.files import history
 from mdmemory.files.changes import Change, Create, Delete, Replace, merge
 from mdmemory.files.history import object_path
 from mdmemory.files.memory_file import decode, parse
+from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.known import INDEX, etag_in
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.folder.mounted_folder import Folder
 
 MARKER = ".mdmemory/sync-"  # and the id: each folder that is kept in step with this one has its own
 MAX_DELETED = 5  # so many may always go, but not all; beyond it, at most this share of what was there

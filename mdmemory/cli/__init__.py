@@ -13,6 +13,7 @@ from mdmemory.cli.doctor_command import doctor
 from mdmemory.cli.eval_commands import evals
 from mdmemory.cli.file_commands import init, ls, search, show
 from mdmemory.cli.journal_commands import context, journal
+from mdmemory.cli.memory_commands import extract, forget, remember
 from mdmemory.cli.sync_commands import pull, push
 from mdmemory.cli.terminal import prepare
 from mdmemory.cli.watch_command import watch
@@ -30,5 +31,8 @@ def main(context: click.Context) -> None:
     prepare(context)
 
 
-for command in (init, ls, show, search, prompt, journal, context, doctor, pull, push, chat, demo, evals, watch):
+MEMORY = (init, ls, show, search, remember, forget, extract)
+CONVERSATIONS = (prompt, journal, context, chat, demo)
+UPKEEP = (doctor, pull, push, watch, evals)
+for command in (*MEMORY, *CONVERSATIONS, *UPKEEP):
     main.add_command(command)

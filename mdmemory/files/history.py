@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 OBJECTS = ".mdmemory/objects/"
@@ -128,8 +128,49 @@ def objects(contents: Iterable[bytes | None]) -> Mapping[str, bytes]:
 
 def tombstone(path: str, name: str, at: datetime, sources: Sequence[str] = ()) -> bytes:
     """The line that keeps a forgotten memory forgotten: its path, its name only as a hash, and the entries it was drawn from."""
-    digest = hashlib.sha256(name.casefold().encode()).hexdigest()
-    return _json_line({"path": path, "name_sha256": digest, "at": at.strftime("%Y-%m-%dT%H:%M:%SZ"), "source": list(sources)})
+    when = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _json_line({"path": path, "name_sha256": _name_hash(name), "at": when, "source": list(sources)})
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What the tombstones say.
+
+    Args:
+        paths, names: when the latest file of that path, or with a name of that hash, was deleted.
+        sources: the journal entries that deleted files were drawn from.
+    """
+
+    paths: Mapping[str, datetime]
+    names: Mapping[str, datetime]
+    sources: frozenset[str]
+
+    def covers(self, path: str, name: str, at: datetime) -> bool:
+        """Whether what was said at this time is about a file that was deleted since; said later, it may be remembered anew."""
+        return any(deleted is not None and at <= deleted for deleted in (self.paths.get(path), self.names.get(_name_hash(name))))
+
+    def with_names(self, other: Forgotten) -> Forgotten:
+        """The same with the names and sources of what was deleted elsewhere."""
+        latest = {name: max(at, self.names.get(name, at)) for name, at in other.names.items()}
+        return Forgotten(self.paths, {**self.names, **latest}, self.sources | other.sources)
+
+
+def read_tombstones(data: bytes) -> Forgotten:
+    """Read the tombstones; lines that don't parse are passed over."""
+    paths: dict[str, datetime] = {}
+    names: dict[str, datetime] = {}
+    sources: set[str] = set()
+    for line in data.split(b"\n"):
+        match _parsed(line):
+            case {"path": str(path), "name_sha256": str(name), "at": str(at), "source": list(entries)}:
+                with suppress(ValueError):
+                    paths[path] = names[name] = datetime.fromisoformat(at).astimezone(UTC)
+                sources.update(entry for entry in entries if isinstance(entry, str))
+    return Forgotten(paths, names, frozenset(sources))
+
+
+def _name_hash(name: str) -> str:
+    return hashlib.sha256(name.casefold().encode(errors="backslashreplace")).hexdigest()
 
 
 def _json_line(value: Mapping[str, object]) -> bytes:

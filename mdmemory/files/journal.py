@@ -26,6 +26,8 @@ from mdmemory.files import strict_yaml
 
 JOURNAL: Final = "journal/"
 MAX_ID_CHARS: Final = 200
+MARK: Final = "extracted"
+"""The role of entries that say how far memories were drawn from the conversation; they are no part of it."""
 _ROLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _LINE: Final = re.compile(
     r"\n(?:## ([A-Za-z][A-Za-z0-9_-]*) · (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z · ([!-~]+)\r?(?=\n|\Z)|<!-- end ([!-~]+) (json )?-->)"

@@ -38,6 +38,7 @@ class Header:
 
     Args:
         type: one of the configured types, None for a plain file.
+        source: the journal entries it was drawn from, each as `session#entry`.
         fields: every key of the frontmatter as written; scalars are text.
     """
 
@@ -49,7 +50,7 @@ class Header:
     valid_from: str | None = None
     valid_until: str | None = None
     supersedes: str | None = None
-    source: str | None = None
+    source: tuple[str, ...] = ()
     fields: Mapping[str, Any] | None = None
 
 
@@ -143,6 +144,8 @@ def _header(path: str, fields: Mapping[str, Any], body: str, lines: Mapping[str,
     tags = fields.get("tags", fallback.get("tags")) or ()
     if isinstance(tags, str):
         tags = [tag.strip() for tag in tags.split(",")]
+    sources = fields.get("source", fallback.get("source")) or ()
+    sources = [sources] if isinstance(sources, str) else sources
     return Header(
         name=text("name") or _first_heading(body) or PurePosixPath(path).stem,
         description=text("description") or ("" if fields else _first_line(body)),
@@ -152,7 +155,7 @@ def _header(path: str, fields: Mapping[str, Any], body: str, lines: Mapping[str,
         valid_from=text("valid_from"),
         valid_until=text("valid_until"),
         supersedes=text("supersedes"),
-        source=text("source"),
+        source=tuple(entry.strip() for entry in sources if isinstance(entry, str) and entry.strip()),
         fields=dict(fields),
     )
 

@@ -162,8 +162,7 @@ def tombstones(gone: Sequence[tuple[str, Header | None]], at: datetime) -> list[
     if not gone:
         return []
     lines = b"".join(
-        history.tombstone(path, header.name if header else path, at, [header.source] if header and header.source else [])
-        for path, header in gone
+        history.tombstone(path, header.name if header else path, at, header.source if header else ()) for path, header in gone
     )
     return [Append(history.TOMBSTONES, lines, lines.decode().splitlines()[-1])]
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import dropwhile, groupby
@@ -27,7 +29,7 @@ from mdmemory.backends.protocol import (
     problem_error,
 )
 from mdmemory.errors import BackendError, InvalidArguments, Unavailable
-from mdmemory.files.journal import Message, end_mark, entry_bytes, file_of, is_own_id, opening, session_of
+from mdmemory.files.journal import MARK, Message, end_mark, entry_bytes, file_of, is_own_id, opening, session_of
 from mdmemory.folder.catalog import Catalog
 from mdmemory.folder.journal_file import ParsedJournal
 from mdmemory.folder.journal_index import JournalIndex
@@ -83,9 +85,7 @@ class Journals:
     @property
     def sessions(self) -> list[str]:
         """The ids of all sessions, the one that changed last first."""
-        there = self._catalog.journals
-        paths = sorted(there, key=lambda path: (-there[path].mtime_ns, path))
-        return list(dict.fromkeys(session for path in paths if (session := session_of(path)) is not None))
+        return list(self._files())
 
     async def append(self, session: str, messages: Sequence[Message], about: Mapping[str, str] = {}) -> tuple[str, ...]:
         """Add messages in one commit; what is there already is left out.
@@ -128,13 +128,7 @@ class Journals:
         Raises:
             Unavailable, UnsafeFile: it is there and can't be read.
         """
-        paths = self._files_of(session)
-        await self._read(paths)
-        found: dict[str, Message] = {}
-        for path in paths:
-            for message in (*self._messages_in(path), *self._own.get(path, {}).values()):
-                found.setdefault(message.id, message)
-        return list(found.values())
+        return await self._messages(self._files_of(session))
 
     async def window(self, sessions: Sequence[str], k: int, max_tokens: int | None = None) -> list[Said]:
         """The last messages of these conversations, oldest first.
@@ -146,8 +140,11 @@ class Journals:
         Raises:
             Unavailable, UnsafeFile: a conversation is there and can't be read.
         """
-        said = [Said(session, message) for session in sessions for message in (await self.messages(session))[-k:]]
-        said.sort(key=lambda each: each.message.at)
+        files = self._files()
+        await self._read([path for session in sessions for path in files.get(session, ())])  # in one round trip
+        said = [Said(session, message) for session in sessions for message in (await self._said(files.get(session, ())))[-k:]]
+        if len(sessions) > 1:
+            said.sort(key=lambda each: each.message.at)
         last = said[-k:] if k > 0 else []
         if max_tokens is not None:
             last = fitting(reversed(last), max_tokens)[::-1]
@@ -164,10 +161,12 @@ class Journals:
         Raises:
             InvalidArguments: a date that is none.
         """
-        is_allowed, sessions = _test(filters), self.chosen(filters)
+        is_allowed, sessions, files = _test(filters), self.chosen(filters), self._files()
+        with suppress(BackendError):  # of which more below
+            await self._read([path for session in sessions for path in files[session]])  # in one round trip
         for session in sessions:
             try:
-                self._index.take(session, await self.messages(session))
+                self._index.take(session, await self._said(files[session]))
             except BackendError as error:
                 logger.warning("a conversation is left out of the search: %s", error)
         known = {(said.session, said.message.id) for said in leave_out}
@@ -197,8 +196,26 @@ class Journals:
         name = file_of(session, datetime.min).rpartition("/")[2]
         return sorted(path for path in self._catalog.journals if path.endswith(f"/{name}"))
 
-    def _messages_in(self, path: str) -> Iterable[Message]:
-        return self._parsed[path].messages.values() if path in self._parsed else ()
+    def _files(self) -> dict[str, list[str]]:
+        """The files of every session, oldest first; the session that changed last is the first."""
+        there, found = self._catalog.journals, defaultdict[str, list[str]](list)
+        for path in sorted(there, key=lambda path: (-there[path].mtime_ns, path)):
+            if (session := session_of(path)) is not None:
+                found[session].append(path)
+        return {session: sorted(paths) for session, paths in found.items()}
+
+    async def _said(self, paths: Sequence[str]) -> list[Message]:
+        """The messages without the marks of how far memories were drawn from them."""
+        return [message for message in await self._messages(paths) if message.role != MARK]
+
+    async def _messages(self, paths: Sequence[str]) -> list[Message]:
+        await self._read(paths)
+        found: dict[str, Message] = {}
+        for path in paths:
+            parsed = self._parsed[path].messages.values() if path in self._parsed else ()
+            for message in (*parsed, *self._own.get(path, {}).values()):
+                found.setdefault(message.id, message)
+        return list(found.values())
 
     async def _read(self, paths: Sequence[str]) -> None:
         """Read what is new in these files."""

@@ -128,4 +128,4 @@ def _header(values: list[Any] | None) -> Header | None:
     if values is None:
         return None
     found = dict(zip(_HEADER, values, strict=True))
-    return Header(**{**found, "tags": tuple(found["tags"])})
+    return Header(**{**found, "tags": tuple(found["tags"]), "source": tuple(found["source"])})

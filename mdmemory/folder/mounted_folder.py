@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 from mdmemory.backends.paths import check, owner
-from mdmemory.backends.protocol import File, FileProblem, problem_error
+from mdmemory.backends.protocol import Backend, File, FileProblem, problem_error
 from mdmemory.errors import InvalidArguments, MdmemoryError, PermissionDenied, Unavailable
 from mdmemory.files import index
 from mdmemory.files.changes import Change
@@ -41,20 +41,27 @@ class MountedFolder:
         policy: is asked about every change, with its whole path.
         confirm: asks the person.
         stage: of the work; mounts that are silent in it are neither searched nor listed.
+        home_only: show nothing else, and write nowhere else.
     """
 
     def __init__(
-        self, parts: Mapping[str, Part], policy: Policy = allow_all, confirm: Confirm | None = None, stage: str | None = None
+        self,
+        parts: Mapping[str, Part],
+        policy: Policy = allow_all,
+        confirm: Confirm | None = None,
+        stage: str | None = None,
+        *,
+        home_only: bool = False,
     ) -> None:
         home = parts[""].folder
         self.config, self.types, self.limits = home.config, home.types, home.limits
-        self.backend, self.journals = home.backend, home.journals
+        self.journals = home.journals
         self.away: str | None = None
         """Which mounts the last `refresh` could not look at, and why; None when it saw all."""
         self._parts, self._policy, self._confirm = parts, policy, confirm
-        self._shown = {prefix: part for prefix, part in parts.items() if part.mount.speaks_in(stage)}
+        self._shown = {prefix: parts[prefix] for prefix in ([""] if home_only else parts) if parts[prefix].mount.speaks_in(stage)}
         self._marks: list[tuple[int, ...]] = [(0,) * len(self._shown)]
-        self._router = Router(parts)
+        self._router = Router(parts, home_only=home_only)
         self._limits = {prefix: part.mount for prefix, part in self._shown.items() if part.mount.top_k or part.mount.min_score}
         self._search: Search | None = None
         if self._shown:
@@ -64,6 +71,16 @@ class MountedFolder:
     def in_stage(self, stage: str) -> MountedFolder:
         """The same folders as they are in a stage of the work."""
         return MountedFolder(self._parts, self._policy, self._confirm, stage)
+
+    def home_only(self) -> MountedFolder:
+        """The home alone, where nothing is shared; the paths of the mounts stay theirs."""
+        return MountedFolder(self._parts, self._policy, self._confirm, home_only=True)
+
+    @property
+    def backends(self) -> Mapping[str, Backend]:
+        """That of the home first, and those of the mounts where files may be deleted, by prefix."""
+        every = {prefix: part for prefix, part in self._parts.items() if not prefix or {"read", "write"} <= part.mount.rights}
+        return {prefix: part.folder.backend for prefix, part in every.items()}
 
     @property
     def parts(self) -> Mapping[str, MemoryFolder]:
@@ -265,26 +282,3 @@ class MountedFolder:
         closed = await asyncio.gather(*(part.folder.close() for part in self._parts.values()), return_exceptions=True)
         if errors := [answer for answer in closed if isinstance(answer, BaseException)]:
             raise errors[0]
-
-
-Folder = MemoryFolder | MountedFolder
-"""What agents, people and the doctor work on."""
-
-
-def in_stage(folder: Folder, stage: str | None) -> Folder:
-    """The folder as it is in a stage of the work; None for work without stages.
-
-    Raises:
-        InvalidArguments: there is no such stage.
-    """
-    if stage is None:
-        return folder
-    if stage not in folder.config.stages:
-        there = ", ".join(folder.config.stages) or "none: name them in Config.stages"
-        raise InvalidArguments(f"there is no stage {stage!r}; there are {there}")
-    return folder.in_stage(stage) if isinstance(folder, MountedFolder) else folder
-
-
-def parts_of(folder: Folder) -> Mapping[str, MemoryFolder]:
-    """Each folder that may be read, by prefix."""
-    return folder.parts if isinstance(folder, MountedFolder) else {"": folder}

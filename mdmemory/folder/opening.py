@@ -10,8 +10,9 @@ from urllib.parse import unquote, urlsplit
 from mdmemory.backends.protocol import Backend
 from mdmemory.config import Config
 from mdmemory.errors import ConfigError
+from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.folder.mounted_folder import Folder, MountedFolder
+from mdmemory.folder.mounted_folder import MountedFolder
 from mdmemory.folder.mounts import Mount, Part, checked_prefix
 from mdmemory.folder.permissions import Confirm, Policy, allow_all, read_only
 from mdmemory.recall.cache import Cache, open_cache

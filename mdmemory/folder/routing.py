@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mdmemory.backends.paths import check
 from mdmemory.backends.protocol import FileProblem, etag_of, problem_error
-from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath, MdmemoryError, NotThere
+from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath, MdmemoryError, NotThere, PermissionDenied
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Create, Delete, Rename
 from mdmemory.folder.memory_folder import Applied
@@ -87,8 +87,8 @@ async def apply_steps(steps: Sequence[Step], author: str, reason: str, *, dry_ru
 class Router:
     """Sends changes to mounts."""
 
-    def __init__(self, parts: Mapping[str, Part]) -> None:
-        self._parts = parts
+    def __init__(self, parts: Mapping[str, Part], *, home_only: bool = False) -> None:
+        self._parts, self._home_only = parts, home_only
 
     async def steps(self, changes: Sequence[Change], author: str, policy: Policy, confirm: Confirm | None) -> list[Step]:
         """The commits that the changes come to; what is moved from one mount to another is deleted last.
@@ -117,6 +117,10 @@ class Router:
             yield Step(prefix, self._parts[prefix], [change for own, change in changes if own == prefix])
 
     def _allowed(self, prefix: str, change: Change) -> Change:
+        if prefix and self._home_only:
+            raise PermissionDenied(
+                f"{change.path} lies in {prefix}, and this writes to the home only. Nothing was written."
+            )
         return check_rights(change, self._parts[prefix].mount.rights, called(prefix))
 
     async def _moved(self, rename: Rename, prefix: str, target: str) -> tuple[list[Change], list[Change]]:

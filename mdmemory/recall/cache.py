@@ -26,7 +26,7 @@ from mdmemory.backends.protocol import Version
 from mdmemory.recall.packing import as_version, packed, unpacked
 
 logger = logging.getLogger("mdmemory")
-SCHEMA = 1
+SCHEMA = 2
 CACHE_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)  # what is read may make no sense either
 BUSY_S = 30.0  # another process writes a thousand files at a time, which takes a second
 UNUSED_DAYS = 90

@@ -1,0 +1,173 @@
+"""`mdmemory remember`, `forget` and `extract`: what goes into a memory and out of it. Floor 7."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from mdmemory.cli.tables import print_note, print_table
+from mdmemory.cli.terminal import (
+    command_on,
+    failure,
+    folder_option,
+    harmless,
+    json_option,
+    one_line,
+    opened,
+    print_json,
+    refuse_file,
+    require_folder,
+    run,
+)
+
+if TYPE_CHECKING:
+    from mdmemory.folder.any_folder import Folder
+    from mdmemory.folder.settle import Settled
+
+FOUND = 5  # files that a query of `forget` may bring up
+
+
+@click.command()
+@click.argument("text", nargs=-1, required=True)
+@folder_option
+@click.option("-t", "--type", "kind", metavar="TYPE", help="user, feedback, project or reference; project unless given.")
+@json_option
+@run
+async def remember(text: tuple[str, ...], folder: str, kind: str | None, as_json: bool) -> None:
+    """Save a text as a new memory file.
+
+    Its first line becomes the title and the file's name; the text itself is kept word for word. With - it is read from standard
+    input.
+    """
+    from mdmemory.agent.adding import from_content
+    from mdmemory.folder.known import listed_as
+
+    refuse_file(folder)
+    content = sys.stdin.read() if text == ("-",) else " ".join(text)
+    async with opened(folder) as memory:
+        await memory.folder.refresh()
+        change = from_content(memory.folder, content, kind)
+        applied = await memory.folder.apply([change], "person", "remember")
+        name = listed_as(change.path, memory.folder.files[change.path]).name
+    if as_json:
+        print_json({"path": change.path, "name": name, "created": applied.commit_id is not None})
+    elif applied.commit_id is None:
+        click.echo(f"{change.path} says that already.")
+    else:
+        click.echo(f"Saved {one_line(change.path)}.")
+    for warning in applied.warnings:
+        print_note(warning)
+
+
+@click.command()
+@click.argument("what", nargs=-1, required=True)
+@folder_option
+@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@json_option
+@run
+async def forget(what: tuple[str, ...], folder: str, yes: bool, as_json: bool) -> None:
+    """Delete a memory file, for good.
+
+    WHAT is its path as `ls` has it, or words: then the files that share them are shown to choose from. Its line in the index
+    goes too, and what it was drawn from in conversations is never drawn again. A journal keeps what was said.
+    """
+    from mdmemory.files.changes import Delete
+
+    require_folder(folder)
+    typed = sys.stdin.isatty() and not as_json
+    async with opened(folder) as memory:
+        await memory.folder.refresh()
+        path = await _chosen(memory.folder, " ".join(what), folder, typed=typed)
+        if not yes and not typed:
+            raise failure(f"Nobody is there to ask whether to forget {path}. Say --yes.")
+        if not yes:
+            click.confirm(f"Forget {one_line(path)}?", abort=True)
+        await memory.folder.apply([Delete(path)], "person", "forget")
+    if as_json:
+        print_json({"forgotten": path})
+    else:
+        click.echo(f"Forgot {one_line(path)}.")
+
+
+async def _chosen(memory: Folder, what: str, folder: str, *, typed: bool) -> str:
+    """The file that is meant: by its path, as the only match, or as the person who types says."""
+    path = what.removeprefix("./")
+    if path in memory.files:
+        return path
+    matches = await memory.search(what, limit=FOUND)
+    if not matches:
+        raise failure(f"No memory file is called {what!r} or shares a word with it. `{command_on('ls', folder)}` lists them.")
+    if len(matches) == 1:
+        return matches[0].path
+    if not typed:
+        raise failure(f"Several memory files share its words: {', '.join(match.path for match in matches)}. Give the path of one.")
+    rows = [(str(number), match.path, f"{match.name} — {match.description}") for number, match in enumerate(matches, 1)]
+    print_table(rows, ("NO", "FILE", "ABOUT"))
+    number: int = click.prompt("Which one", type=click.IntRange(1, len(matches)))
+    return matches[number - 1].path
+
+
+@click.command()
+@folder_option
+@click.option("--session", required=True, metavar="ID", help="The conversation, as `mdmemory journal` lists it.")
+@click.option(
+    "--model",
+    envvar="MDMEMORY_MODEL",
+    show_envvar=True,
+    required=True,
+    metavar="SPEC",
+    help="openai:NAME, anthropic:NAME, or with an address openai:NAME@http://host:port/v1.",
+)
+@click.option("--dry-run", is_flag=True, help="Show as a diff what would be written, and write nothing.")
+@json_option
+@run
+async def extract(folder: str, session: str, model: str, dry_run: bool, as_json: bool) -> None:
+    """Draw memories from a conversation.
+
+    The model sees what was said since the last time, and the memory files nearest to it. A dry run asks it once; the answer may
+    differ the next time.
+    """
+    from dataclasses import asdict
+
+    from mdmemory.agent import extractor
+    from mdmemory.agent.write_back import WriteBack
+    from mdmemory.folder.any_folder import home_only
+
+    require_folder(folder)
+    async with opened(folder, model) as memory:
+        await memory.folder.refresh()
+        messages = await memory.folder.journals.messages(session)
+        if not messages:
+            raise failure(f"There is no conversation {session!r}. `{command_on('journal', folder)}` lists them.")
+        assert memory.model is not None
+        if dry_run:
+            found = await extractor.extract(home_only(memory.folder), memory.model, session, messages, dry_run=True)
+            extractions = [found] if found else []
+        else:
+            extractions = await WriteBack(memory.folder, session, memory.model).run()
+    outcomes = [outcome for extraction in extractions for outcome in extraction.outcomes]
+    if as_json:
+        diffs = {item.path: _diff(item) for extraction in extractions for item in extraction.files}
+        print_json({"outcomes": [asdict(outcome) for outcome in outcomes], "diff": diffs})
+        return
+    for item in (item for extraction in extractions if dry_run for item in extraction.files):
+        for line in _diff(item).splitlines():
+            click.echo(click.style(harmless(line), fg=_COLOURS.get(line[:1])))
+    if outcomes:
+        print_table([(outcome.status, outcome.path or "-", outcome.reason) for outcome in outcomes], ("WHAT", "FILE", "WHY"))
+    else:
+        click.echo("Nothing to remember." if extractions else "Nothing was said since the last time.")
+
+
+_COLOURS = {"+": "green", "-": "red"}
+
+
+def _diff(item: Settled) -> str:
+    """A file's change as `diff -u` shows it."""
+    import difflib
+
+    before, after = ((data or b"").decode("utf-8", "replace").splitlines() for data in (item.before, item.after))
+    names = "/dev/null" if item.before is None else f"a/{item.path}", f"b/{item.path}"
+    return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
