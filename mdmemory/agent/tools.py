@@ -159,6 +159,8 @@ class Toolset:
 
     async def _run_read(self, arguments: Mapping[str, Any]) -> str:
         part = arguments.get("offset", 1), arguments.get("limit", DEFAULT_LINES)
+        if not part[0]:
+            raise InvalidArguments("Read: offset must be at least 1, or less than 0 to count lines from the end.")
         if not arguments["file_path"].strip().lower().endswith(".md") and (found := await self._list(arguments["file_path"], part)):
             return found
         path = _path(arguments)
@@ -229,8 +231,9 @@ class Toolset:
             if error.etag is None:
                 self.seen.read.pop(change.path, None)  # who writes it again, knowing that it was deleted, makes it anew
             raise
-        after = next(item.after for item in applied.files if item.path == change.path)
-        self.seen.read[change.path] = after or b""
+        item = next(item for item in applied.files if item.path == change.path)
+        is_added = isinstance(change, Replace) and item.before == b""  # then what the model has seen is what it wrote
+        self.seen.read[change.path] = change.data if is_added else item.after or b""
         self.seen.written.add(change.path)
         return saved(change, applied, self.folder.files.get(change.path))
 
@@ -238,7 +241,7 @@ class Toolset:
 # `tool.parameter` is that of one tool only.
 _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "file_path": {"type": "string", "description": "Path inside the memory folder, such as user/role.md"},
-    "offset": {"type": "integer", "minimum": 1, "description": "First line to read, from 1"},
+    "offset": {"type": "integer", "description": "First line to read, from 1; -20 for the last 20 lines"},
     "limit": {"type": "integer", "minimum": 1, "description": "How many lines to read"},
     "content": {"type": "string", "description": "The whole file: frontmatter, then the memory"},
     "old_string": {"type": "string", "description": "The exact text to replace"},

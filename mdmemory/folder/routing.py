@@ -118,9 +118,7 @@ class Router:
 
     def _allowed(self, prefix: str, change: Change) -> Change:
         if prefix and self._home_only:
-            raise PermissionDenied(
-                f"{change.path} lies in {prefix}, and this writes to the home only. Nothing was written."
-            )
+            raise PermissionDenied(f"{change.path} lies in {prefix}, and this writes to the home only. Nothing was written.")
         return check_rights(change, self._parts[prefix].mount.rights, called(prefix))
 
     async def _moved(self, rename: Rename, prefix: str, target: str) -> tuple[list[Change], list[Change]]:
