@@ -14,7 +14,7 @@ from mdmemory.agent.session import Session
 from mdmemory.agent.tools import Mode, Toolset
 from mdmemory.agent.write_back import When
 from mdmemory.config import Config
-from mdmemory.errors import ConfigError
+from mdmemory.errors import ConfigError, InvalidPath
 from mdmemory.files.changes import Delete
 from mdmemory.folder.any_folder import Folder, in_stage
 from mdmemory.folder.journals import JournalFilters
@@ -107,6 +107,8 @@ class Memory:
         """
         await self.folder.refresh()
         below = f"{path.removeprefix('./').rstrip('/')}/"
+        if below == "./" and self.folder.places:
+            raise InvalidPath("Several folders are mounted here, so . would be everybody's: name the folder or the mount to clear.")
         paths = [each for each in self.folder.files if below == "./" or each.startswith(below)]
         if paths:
             await self.folder.apply([Delete(each) for each in paths], author, reason)

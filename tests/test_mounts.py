@@ -46,7 +46,7 @@ ALLOWED = {
 @pytest.mark.parametrize("kind", list(changes("x")))
 @pytest.mark.parametrize("name", list(ALL))
 async def test_the_rights_of_a_mount_are_kept(name: str, kind: str, author: str, tmp_path: Path) -> None:
-    """C1, AM8: of every kind of change, only what the mount allows is done; else no byte changes and the message names the mount."""
+    """C1, AM8: of every kind of change, only what the mount allows is done; else no byte changes, and the mount is named."""
     put(tmp_path, {"home/home.md": B, **{f"{each}/a.md": A for each in ALL}})
     before = everything(tmp_path)
     async with mounted(tmp_path, **ALL) as memory_:
@@ -112,7 +112,7 @@ async def test_each_mount_has_its_own_history_and_index(tmp_path: Path) -> None:
 
 
 async def test_a_move_between_mounts_is_a_copy_and_a_deletion(tmp_path: Path) -> None:
-    """C1: a file, or a folder with all memory files in it, moves to another mount byte for byte, and is then deleted where it was."""
+    """C1: a file, or a folder with all memory files in it, moves to another mount byte for byte, and is then deleted."""
     put(tmp_path, {"home/x/a.md": A, "home/x/y/b.md": B})
     async with mounted(tmp_path, team={}) as memory_:
         applied = await memory_.folder.apply([Rename("x", "team/z")], "person", "test")
@@ -176,7 +176,7 @@ async def test_errors_name_whole_paths(change: Change, error: type[MdmemoryError
 
 
 async def test_the_policy_is_asked_about_whole_paths(tmp_path: Path) -> None:
-    """AM8: one policy sees each change once with its whole path, after the rights of the mounts; a read-only memory writes nowhere."""
+    """AM8: one policy sees each change with its whole path, after the rights of the mounts; `read_only` holds everywhere."""
     asked: list[tuple[str, str]] = []
 
     def policy(change: Change, author: str) -> Any:

@@ -232,8 +232,9 @@ class Toolset:
                 self.seen.read.pop(change.path, None)  # who writes it again, knowing that it was deleted, makes it anew
             raise
         item = next(item for item in applied.files if item.path == change.path)
-        is_added = isinstance(change, Replace) and item.before == b""  # then what the model has seen is what it wrote
-        self.seen.read[change.path] = change.data if is_added else item.after or b""
+        self.seen.read[change.path] = item.after or b""
+        if isinstance(change, Replace) and item.before == b"":  # it was added at the end: what was seen is what was written
+            self.seen.read[change.path] = change.data
         self.seen.written.add(change.path)
         return saved(change, applied, self.folder.files.get(change.path))
 

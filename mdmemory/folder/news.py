@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mdmemory.backends.paths import fault
-from mdmemory.backends.protocol import MAX_FILE_BYTES, TAIL_BYTES, File, FileProblem, Range
+from mdmemory.backends.protocol import MAX_FILE_BYTES, TAIL_BYTES, File, FileProblem, Range, etag_of
 from mdmemory.files.history import Intent, read_log
 from mdmemory.folder.known import Difference, etag_in, is_memory_path, is_same
 
@@ -95,15 +95,14 @@ class Outside:
             if etag_in(now) == change.after and (now is None) == (change.after is None):
                 self.changes.pop(change.path, None)
 
-    def explain_added(self, commits: Iterable[Intent]) -> None:
-        """Drop files that grew by what the log says was added to them, and nothing else."""
-        for added in (added for intent in commits for added in intent.added):
-            before, now = self.changes.get(added.path, (None, None))
-            if before is not None and now is not None:
-                before = replace(before, size=before.size + added.bytes)
-                self.changes[added.path] = (before, now)
-                if now.size - before.size in (0, 1):  # a newline came first, where the file lacked the final one
-                    del self.changes[added.path]
+    def explain_added(self, grown: Mapping[str, File | FileProblem]) -> None:
+        """Drop files to which the log says that something was added, and which begin with all that was known of them."""
+        for path, file in grown.items():
+            before, now = self.changes.get(path, (None, None))
+            if before is None or now is None or not isinstance(file, File):
+                continue
+            if before.etag in (None, etag_of(file.data[: before.size])):
+                del self.changes[path]
 
     def kept(self) -> list[str]:
         """The paths whose bytes the history keeps."""

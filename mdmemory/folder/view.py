@@ -9,6 +9,7 @@ import random
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from mdmemory.backends.protocol import ABSENT, LOG, Backend, File, FileProblem, Put, etag_of
 from mdmemory.errors import Conflict, MdmemoryError
@@ -66,7 +67,7 @@ class View:
             changed = await self.catalog.refresh(self._backend)
         self._is_up_to_date = True
         if first:  # what changed while no process looked shows by what the log told before
-            await self._take_in(self._told)
+            await self._take_in([replace(intent, added=()) for intent in self._told])  # which the look has seen
             self._told = ()
         else:
             self.mark_changed(changed)
@@ -156,11 +157,12 @@ class View:
         stale = [*self._others_than(latest), *grown]
         if not stale:
             return False
-        changed = self.catalog.take(await self._backend.read(dict.fromkeys(stale)))
+        found = await self._backend.read(dict.fromkeys(stale))
+        changed = self.catalog.take(found)
         self.mark_changed(changed)
         self.outside.notice(changed)
         self.outside.explain(commits)
-        self.outside.explain_added(commits)
+        self.outside.explain_added({path: found[path] for path in grown})
         strange = {path: latest[path] for path in self._others_than(latest)}
         before = await self._logged(strange)
         self.outside.changes |= {path: (before.get(path), self.catalog.headers.known(path)) for path in strange}
