@@ -11,7 +11,7 @@ from mdmemory.backends.protocol import File, FileProblem, etag_of
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.memory_file import parse
 from mdmemory.files.safety import instructions_in
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.render import age, estimate_tokens, moment, render
 
 MIN_FILE_TOKENS = 50  # a file of which less would fit is left out
@@ -49,7 +49,7 @@ class Hint:
         return self.text
 
 
-async def make_hint(folder: MemoryFolder, picks: Sequence[Pick], shown: Mapping[str, str], news: str) -> Hint | None:
+async def make_hint(folder: Folder, picks: Sequence[Pick], shown: Mapping[str, str], news: str) -> Hint | None:
     """Read the picked files and quote them.
 
     Args:
@@ -95,7 +95,7 @@ def _fitting(text: str, max_tokens: int) -> tuple[str, bool]:
     return part.rsplit("\n", 1)[0] if "\n" in part else part, True
 
 
-def _block(folder: MemoryFolder, pick: Pick, file: File, text: str, cut: bool) -> Mapping[str, object]:
+def _block(folder: Folder, pick: Pick, file: File, text: str, cut: bool) -> Mapping[str, object]:
     days = max(0.0, (time.time_ns() - file.mtime_ns) / 86_400e9)
     suspicions = instructions_in(text, limit=1)
     return {

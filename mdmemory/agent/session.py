@@ -20,7 +20,7 @@ from mdmemory.errors import ConfigError, MdmemoryError, Unavailable
 from mdmemory.files.index import render_line
 from mdmemory.files.journal import Message as JournalMessage
 from mdmemory.files.journal import file_of
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.models import Model
 from mdmemory.render import render
 
@@ -50,7 +50,7 @@ class Session:
     def __init__(
         self,
         id: str,
-        folder: MemoryFolder,
+        folder: Folder,
         model: Model | None = None,
         on_close: OnClose | None = None,
         about: Mapping[str, str] = {},
@@ -148,6 +148,7 @@ class Session:
                 "instructions",
                 self.folder.config.prompts_dir,
                 types=self.folder.types,
+                places=self.folder.places,
                 index=index.text.strip(),
                 can_write=writable,
             )

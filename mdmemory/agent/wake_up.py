@@ -9,7 +9,7 @@ from typing import Any
 from mdmemory.agent.hints import MIN_FILE_TOKENS, body_of
 from mdmemory.backends.protocol import File
 from mdmemory.files.safety import instructions_in
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.search import header_of
 from mdmemory.render import estimate_tokens, moment, render
 
@@ -17,7 +17,7 @@ HEAD_BYTES = 1_200  # of a file, what frontmatter may take that is not shown
 FILE_TOKENS = 10  # what a file takes at least
 
 
-async def make_wake_up(folder: MemoryFolder, tokens: int) -> str:
+async def make_wake_up(folder: Folder, tokens: int) -> str:
     """The block, as of the folder's last `refresh`; empty when not even one file fits, or there is none.
 
     Files of type user come first, then the pinned, then feedback and project, the newest first in each; what has expired or is
@@ -44,7 +44,7 @@ async def make_wake_up(folder: MemoryFolder, tokens: int) -> str:
     return frame.text(blocks) if blocks else ""
 
 
-def ranked(folder: MemoryFolder) -> list[str]:
+def ranked(folder: Folder) -> list[str]:
     """The files that are valid today, the most useful first."""
     hidden = folder.outdated
 
@@ -56,7 +56,7 @@ def ranked(folder: MemoryFolder) -> list[str]:
     return sorted((path for path, known in folder.files.items() if known.header and path not in hidden), key=rank)
 
 
-def _within(folder: MemoryFolder, order: Sequence[str], tokens: int) -> list[str]:
+def _within(folder: Folder, order: Sequence[str], tokens: int) -> list[str]:
     """As many of the first files as can matter for the budget."""
     found, room = list[str](), 4 * tokens  # a token is at most four bytes
     for path in order[: max(0, tokens // FILE_TOKENS)]:
@@ -70,7 +70,7 @@ def _within(folder: MemoryFolder, order: Sequence[str], tokens: int) -> list[str
 class _Frame:
     """The template with and without files, measured."""
 
-    def __init__(self, folder: MemoryFolder, files: int) -> None:
+    def __init__(self, folder: Folder, files: int) -> None:
         self._prompts_dir, self._files = folder.config.prompts_dir, files
         self.tokens = estimate_tokens(self.text([], files))
 
@@ -94,7 +94,7 @@ class _Frame:
         return start(count) if start(count)["text"] else None
 
 
-def _block(folder: MemoryFolder, path: str, mtime_ns: int, text: str) -> Mapping[str, object]:
+def _block(folder: Folder, path: str, mtime_ns: int, text: str) -> Mapping[str, object]:
     suspicions = instructions_in(text, limit=1)
     return {
         "path": path,

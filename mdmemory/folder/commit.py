@@ -271,6 +271,19 @@ def with_index(op: Op) -> Op:
     return replace(op, required=True) if isinstance(op, Put) and op.path == INDEX else op
 
 
+def bytes_of(path: str, found: File | FileProblem) -> bytes | None:
+    """A file's bytes as they were read; None when it is absent.
+
+    Raises:
+        Unavailable, UnsafeFile: it could not be read.
+    """
+    if isinstance(found, File):
+        return found.data
+    if found.kind == "absent":
+        return None
+    raise problem_error(path, found)
+
+
 def is_news(conflict: Conflict, found: Mapping[str, File | FileProblem]) -> bool:
     """Whether the file that is in conflict is not as it was read."""
     seen = found.get(conflict.path)

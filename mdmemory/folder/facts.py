@@ -18,9 +18,9 @@ from mdmemory.files.days import first_of, last_of
 from mdmemory.files.facts import Fact, facts_of
 from mdmemory.files.facts import fold as fold_predicate
 from mdmemory.files.fields import Link, links_in, links_of
+from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.entities import Entities, fold
 from mdmemory.folder.known import Known
-from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.search import filed
 from mdmemory.recall.filters import Filed, begins_on, first_day, outdated, superseded
 
@@ -60,7 +60,7 @@ class _Read:
 class Facts:
     """Every fact of a folder, as of its last `refresh`."""
 
-    def __init__(self, folder: MemoryFolder) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._kept: dict[str, _Read] = {}
 
@@ -140,7 +140,7 @@ class _Entity:
 class _Now:
     """The folder's files as of a day."""
 
-    def __init__(self, folder: MemoryFolder, as_of: str | date | None) -> None:
+    def __init__(self, folder: Folder, as_of: str | date | None) -> None:
         self.day = date.today() if as_of is None else first_day(as_of, "as_of")
         self.files: Mapping[str, Filed] = {file.path: file for file in filed(folder.files)}
         self.outdated = outdated(self.files.values(), self.day if as_of is not None else None)

@@ -27,6 +27,7 @@ class Filters(TypedDict, total=False):
     Args:
         type: a type, or several of which one is enough.
         path: a folder, a file, or a pattern such as `projects/*.md`; or several of which one is enough.
+        mount: the name of a mount, such as `team`, or `.` for the home; or several of which one is enough.
         tags: all of these; one as text, or several.
         after, before: of the file's date, a day as `2024-05-17` (included), or a month or a year.
         as_of: a day; what was valid then, superseded since or not. Without it, what has expired or is superseded is left out.
@@ -35,6 +36,7 @@ class Filters(TypedDict, total=False):
 
     type: str | Sequence[str]
     path: str | Sequence[str]
+    mount: str | Sequence[str]
     tags: str | Sequence[str]
     after: str | date
     before: str | date
@@ -48,11 +50,13 @@ class Filed:
 
     Args:
         day: its date.
+        mount: the prefix of the mount that it lies in; "" for the home.
     """
 
     path: str
     header: Header
     day: date
+    mount: str = ""
 
     def field(self, name: str) -> Any:
         """A field's value; None where the file has none."""
@@ -98,16 +102,18 @@ def outdated(files: Iterable[Filed], as_of: date | None = None) -> set[str]:
 def superseded(files: Iterable[Filed]) -> dict[str, tuple[str, ...]]:
     """By path, the files that say they supersede it, now or from a day to come.
 
-    A file names what it supersedes by path, with or without `.md`, or by name; several with commas between them.
+    A file names what it supersedes, in its own mount, by path, with or without `.md`, or by name; several with commas between them.
     """
-    every, newer = list(files), defaultdict[str, set[str]](set)
+    every, newer = list(files), defaultdict[tuple[str, str], set[str]](set)
     for file in every:
         if file.header.supersedes:
             for name in _names(file.header.supersedes):
-                newer[name].add(file.path)
+                newer[file.mount, name].add(file.path)
     if not newer:
         return {}
-    found = {file.path: {path for name in _called(file) for path in newer.get(name, ())} - {file.path} for file in every}
+    found = {
+        file.path: {path for name in _called(file) for path in newer.get((file.mount, name), ())} - {file.path} for file in every
+    }
     return {path: tuple(sorted(paths)) for path, paths in found.items() if paths}
 
 
@@ -123,7 +129,8 @@ def _names(text: str) -> Iterable[str]:
 
 
 def _called(file: Filed) -> tuple[str, str, str]:
-    return file.path, file.path.removesuffix(".md"), _folded(file.header.name)
+    inside = file.path.removeprefix(file.mount)
+    return inside, inside.removesuffix(".md"), _folded(file.header.name)
 
 
 def _folded(name: str) -> str:
@@ -137,6 +144,9 @@ def _tests(filters: Filters) -> Iterable[Callable[[Filed], bool]]:
     if "path" in filters:
         patterns = [pattern.strip("/") for pattern in _several(filters["path"])]
         yield lambda file: any(_is_below(file.path, pattern) for pattern in patterns)
+    if "mount" in filters:
+        mounts = {mount_name(mount) for mount in _several(filters["mount"])}
+        yield lambda file: mount_name(file.mount) in mounts
     if "tags" in filters:
         tags = {tag.removeprefix("#").casefold() for tag in _several(filters["tags"])}
         yield lambda file: tags <= {tag.casefold() for tag in file.header.tags}
@@ -148,6 +158,11 @@ def _tests(filters: Filters) -> Iterable[Callable[[Filed], bool]]:
         yield lambda file: file.day <= latest
     if "where" in filters:
         yield condition(filters["where"])
+
+
+def mount_name(mount: str) -> str:
+    """How a mount is called in a filter and in a message: its prefix without the last `/`; the home is `.`."""
+    return mount.strip("/") or "."
 
 
 def _several(value: str | Sequence[str]) -> tuple[str, ...]:
