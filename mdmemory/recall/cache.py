@@ -29,6 +29,8 @@ SCHEMA = 3
 CACHE_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)  # what is read may make no sense either
 BUSY_S = 30.0  # another process writes a thousand files at a time, which takes a second
 UNUSED_DAYS = 90
+KEPT_GONE = 10_000  # changes back, so that a process that seldom looks is told what others have forgotten
+_OURS = "[0-9a-f]" * 32 + ".sqlite"
 _TABLES = """
     CREATE TABLE file (
         id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
@@ -172,7 +174,8 @@ class Cache:
             ).fetchone()
             if not others:
                 self.db.execute("REPLACE INTO snapshot VALUES (1, ?, ?, ?)", (last, *packed(versions)))
-                self.db.execute("DELETE FROM file WHERE version IS NULL AND day IS NULL AND seq < ?", (last,))
+                gone = "DELETE FROM file WHERE version IS NULL AND day IS NULL AND seq < ?"
+                self.db.execute(gone, (last - KEPT_GONE,))
 
 
 def open_cache(location: str, languages: Iterable[str], folder: Path | None = None) -> Cache:
@@ -235,7 +238,7 @@ def _delete(file: Path) -> None:
 
 def _prune(folder: Path) -> None:
     """Delete the caches that nobody used for long: their folders are gone."""
-    for file in folder.glob("*.sqlite"):
+    for file in folder.glob(_OURS):  # a person may keep other databases there
         with suppress(OSError):
             if file.stat().st_mtime < time.time() - UNUSED_DAYS * 86_400:
                 _delete(file)
