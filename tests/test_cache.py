@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import sqlite3
 import stat
@@ -240,6 +241,23 @@ def test_without_a_place_for_the_cache() -> None:
         (place / "cache").mkdir(mode=0o555)
         assert end(start(lambda: look(place / "memory", place / "cache/deeper"), uid=NOBODY)) == 0
         assert not list((place / "cache").iterdir())
+
+
+def test_a_disk_too_full_for_the_cache(tmp_path: Path) -> None:
+    """R6: where the words of all files don't fit, the first search finds all the same, and later ones read nothing again."""
+    words = " ".join(f"word{number}" for number in range(200))
+    on_disk(tmp_path / "memory", {f"{number}.md": memory("Note", body=f"zebra{number} {words}") for number in range(100)})
+
+    async def look() -> None:
+        folder, backend = opened(tmp_path / "memory", tmp_path / "cache")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+        await folder.refresh()
+        for number in (0, 99):
+            assert [match.path for match in await folder.search(f"zebra{number}")] == [f"{number}.md"]
+        await folder.refresh()
+        assert await folder.search("zebra7") and backend.heads == 0
+
+    assert end(start(lambda: asyncio.run(look()))) == 0
 
 
 async def test_only_its_owner_can_read_it(root: Path, tmp_path: Path) -> None:

@@ -175,12 +175,14 @@ class MemoryFolder:
         return await self._found(lambda: self._search.passages(query, limit, filters))
 
     async def _found(self, search: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await search()
-        except CACHE_ERRORS as error:  # damaged: all is read anew
-            self._catalog.lose(error)
+        for _ in range(2):  # a damaged cache is made anew, and one that can't be written is then in memory
+            if not self._catalog.is_lost:
+                try:
+                    return await search()
+                except CACHE_ERRORS as error:
+                    self._catalog.lose(error)
             await self.refresh()
-            return await search()
+        return await search()
 
     async def prompt_index(self) -> index.Updated:
         """The index as an agent sees it: headers of what is valid today and people's own lines, within the limits."""

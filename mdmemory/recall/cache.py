@@ -60,7 +60,7 @@ class Cache:
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
         self._writer = secrets.randbits(48)
-        self.is_lost = False
+        self.is_lost = self._is_renewed = False
         self._depth = 0
         self._seq = 0
         self._read_seq = 0
@@ -80,12 +80,14 @@ class Cache:
         self.is_lost = True
 
     def renewed(self) -> Cache:
-        """An empty cache in place of this one; in memory when a file can't be had."""
+        """An empty cache in place of this one; in memory when a file can't be had, or was no use the last time."""
         self.close()
-        if self.file is not None:
+        if self.file is not None and not self._is_renewed:
             with suppress(sqlite3.Error, OSError):
                 _delete(self.file)
-                return Cache(self.file)
+                made = Cache(self.file)
+                made._is_renewed = True
+                return made
         return Cache()
 
     def close(self) -> None:
