@@ -20,7 +20,7 @@ from mdmemory import Config, open_memory
 from mdmemory.backends.local import LocalBackend
 from mdmemory.files.changes import Create
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.recall.cache import Cache, open_cache
+from mdmemory.recall.cache import open_cache
 
 STABLE_S = 0.05  # from then on a file's times tell of every change
 FILES = {
