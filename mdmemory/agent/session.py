@@ -16,6 +16,7 @@ from mdmemory.agent.tools import Mode, Seen
 from mdmemory.agent.turn import Turn
 from mdmemory.agent.write_back import When, WriteBack, WriteBackStatus
 from mdmemory.backends.paths import check
+from mdmemory.backends.protocol import shielded
 from mdmemory.errors import ConfigError, MdmemoryError, Unavailable
 from mdmemory.files.index import render_line
 from mdmemory.files.journal import Message as JournalMessage
@@ -114,16 +115,19 @@ class Session:
         Returns:
             What stood in the way: then they are kept for the next time. None when all is well.
         """
+        self._unwritten += messages  # at once: who is cancelled while others write has lost nothing
         async with self._writing:
-            self._unwritten += messages
-            if not (batch := tuple(self._unwritten)):
-                return None
-            try:
-                others = await self.folder.journals.append(self.id, batch, self._about)
-            except MdmemoryError as error:
-                logger.warning("%d messages are not in the journal yet: %s", len(batch), error)
-                return f"the conversation is not in the journal yet, and is written as soon as that works: {error}"
-            del self._unwritten[: len(batch)]
+            return await shielded(self._write_all())
+
+    async def _write_all(self) -> str | None:
+        if not (batch := tuple(self._unwritten)):
+            return None
+        try:
+            others = await self.folder.journals.append(self.id, batch, self._about)
+        except MdmemoryError as error:
+            logger.warning("%d messages are not in the journal yet: %s", len(batch), error)
+            return f"the conversation is not in the journal yet, and is written as soon as that works: {error}"
+        del self._unwritten[: len(batch)]
         return "; ".join(others) or None
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import time
 from collections.abc import Mapping
 
@@ -18,6 +19,7 @@ from mdmemory.backends.protocol import Scan, Version
 
 _HARD_LINK = "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
 _RACY_NS, _COARSE_NS = 20_000_000, 2_000_000_000
+_FURTHEST_NS = 2**63 - 1
 
 
 class Look:
@@ -71,16 +73,16 @@ class Look:
         return version if len(version) == STATE.size and found.st_dev == self._device else b""
 
     def _again(self, folder: Folder, prefix: str, before: Listing) -> Listing | None:
-        """The same names once more; None when one of them is gone after all."""
+        """The same names once more; None when one of them is gone after all, or has a time that is out of reach."""
         known, changed, dir_fd, lstat, pack = before.files, {}, folder.at, os.lstat, STATE.pack
         assert isinstance(dir_fd, int)
         for name, version in known.items():  # this loop is what a look costs in a large folder
             try:
                 found = lstat(name, dir_fd=dir_fd)
-            except OSError:
+                if pack(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino) != version:
+                    changed[name] = found
+            except (OSError, struct.error):
                 return None
-            if pack(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino) != version:
-                changed[name] = found
         if not changed:
             return before
         files, told = dict(known), len(self._skipped)
@@ -108,7 +110,7 @@ class Look:
                 except OSError as error:
                     self._miss(path, error)
                     continue
-                state = STATE.pack(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+                state = _state(found)
                 if known.get(name) == state and found.st_nlink == 1:
                     files[name] = state
                 elif stat.S_ISDIR(found.st_mode):
@@ -146,10 +148,18 @@ def version_of(found: os.stat_result, now: int, own_disk: bool = True) -> bytes:
     gets the time of this look behind it, so that it equals no other (git calls such files racy). Disks that keep only whole
     seconds need longer, and so do those of other machines.
     """
-    state = STATE.pack(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+    state = _state(found)
     changed = found.st_ctime_ns
     is_coarse = not own_disk or changed % 1_000_000_000 == 0
     return state + now.to_bytes(8) if changed > now - (_COARSE_NS if is_coarse else _RACY_NS) else state
+
+
+def _state(found: os.stat_result) -> bytes:
+    try:
+        return STATE.pack(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+    except struct.error:  # anyone can set a modification time that is centuries away
+        nearest = max(-_FURTHEST_NS, min(found.st_mtime_ns, _FURTHEST_NS))
+        return STATE.pack(nearest, found.st_ctime_ns, found.st_size, found.st_ino)
 
 
 def _head(place: Place, head_bytes: int) -> bytes:

@@ -130,6 +130,8 @@ class Catalog:
                     changed[path] = (self.headers.known(path) if self.headers.is_loaded else before, None)
                     self._set(path, from_text(path, text))
                     self._versions.put(path, version)
+                elif path in self._versions:  # forgotten, words and all: if it is there after all, it is read again
+                    self._versions.put(path, NO_VERSION)
         except CACHE_ERRORS as error:
             self._cache.lose(error)
         return changed

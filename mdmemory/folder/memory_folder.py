@@ -155,11 +155,7 @@ class MemoryFolder:
         return file.data
 
     async def read_many(self, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
-        """Several files in one round trip.
-
-        Raises:
-            InvalidPath
-        """
+        """Several files in one round trip; `InvalidPath` for a path that no memory may have."""
         return await self.backend.read({check(path): None for path in paths})
 
     async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
@@ -179,12 +175,14 @@ class MemoryFolder:
         return await self._found(lambda: self._search.passages(query, limit, filters))
 
     async def _found(self, search: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await search()
-        except CACHE_ERRORS as error:  # damaged: all is read anew
-            self.catalog.lose(error)
+        for _ in range(2):  # a damaged cache is made anew, and one that can't be written is then in memory
+            try:
+                if not self.catalog.is_lost:
+                    return await search()
+            except CACHE_ERRORS as error:
+                self.catalog.lose(error)
             await self.refresh()
-            return await search()
+        return await search()
 
     async def prompt_index(self, *, rest: bool = True) -> index.Updated:
         """The index as an agent sees it: headers of what is valid today and people's own lines, within the limits.

@@ -49,6 +49,7 @@ class Search:
             allowed=allowed,
             similar=await self._similar(query, allowed),
         )
+        ranked = [item for item in ranked if item.path in self._catalog.files]  # others may know of more, through the cache
         if scorer and ranked:
             scores = await _given(scorer(query, await self._best_texts(ranked)), "scorer")
             if scores is not None and len(scores) == len(ranked):
@@ -63,7 +64,8 @@ class Search:
         """The passages that answer, best first."""
         allowed = self._allowed(filters)
         similar = await self._similar(query, allowed)
-        return self._catalog.recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)
+        found = self._catalog.recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)
+        return [passage for passage in found if passage.path in self._catalog.files]
 
     def _allowed(self, filters: Filters) -> AbstractSet[str] | None:
         """The paths that pass; None for all."""

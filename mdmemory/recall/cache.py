@@ -29,6 +29,8 @@ SCHEMA = 3
 CACHE_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)  # what is read may make no sense either
 BUSY_S = 30.0  # another process writes a thousand files at a time, which takes a second
 UNUSED_DAYS = 90
+KEPT_GONE = 10_000  # changes back, so that a process that seldom looks is told what others have forgotten
+_OURS = "[0-9a-f]" * 32 + ".sqlite"
 _TABLES = """
     CREATE TABLE file (
         id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
@@ -58,7 +60,7 @@ class Cache:
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
         self._writer = secrets.randbits(48)
-        self.is_lost = False
+        self.is_lost = self._is_renewed = False
         self._depth = 0
         self._seq = 0
         self._read_seq = 0
@@ -78,12 +80,14 @@ class Cache:
         self.is_lost = True
 
     def renewed(self) -> Cache:
-        """An empty cache in place of this one; in memory when a file can't be had."""
+        """An empty cache in place of this one; in memory when a file can't be had, or was no use the last time."""
         self.close()
-        if self.file is not None:
+        if self.file is not None and not self._is_renewed:
             with suppress(sqlite3.Error, OSError):
                 _delete(self.file)
-                return Cache(self.file)
+                made = Cache(self.file)
+                made._is_renewed = True
+                return made
         return Cache()
 
     def close(self) -> None:
@@ -172,7 +176,8 @@ class Cache:
             ).fetchone()
             if not others:
                 self.db.execute("REPLACE INTO snapshot VALUES (1, ?, ?, ?)", (last, *packed(versions)))
-                self.db.execute("DELETE FROM file WHERE version IS NULL AND day IS NULL AND seq < ?", (last,))
+                gone = "DELETE FROM file WHERE version IS NULL AND day IS NULL AND seq < ?"
+                self.db.execute(gone, (last - KEPT_GONE,))
 
 
 def open_cache(location: str, languages: Iterable[str], folder: Path | None = None) -> Cache:
@@ -235,7 +240,7 @@ def _delete(file: Path) -> None:
 
 def _prune(folder: Path) -> None:
     """Delete the caches that nobody used for long: their folders are gone."""
-    for file in folder.glob("*.sqlite"):
+    for file in folder.glob(_OURS):  # a person may keep other databases there
         with suppress(OSError):
             if file.stat().st_mtime < time.time() - UNUSED_DAYS * 86_400:
                 _delete(file)
