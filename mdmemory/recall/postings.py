@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-MAX_CANDIDATES = 64
+CANDIDATES, MAX_CANDIDATES = 32, 200
 RARE_TERMS = 16
 RARE_SHARE = 0.2
 _FOUND = "SELECT rowid FROM terms WHERE terms MATCH ?{} ORDER BY rank LIMIT ?"
@@ -58,11 +58,11 @@ class Postings:
         return count
 
     def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
-        """The best files by FTS5's BM25, at most `MAX_CANDIDATES`: by rare terms first, by common ones while too few.
+        """The best files by FTS5's BM25: by rare terms first, by common ones while too few.
 
         Args:
             files: how many there are.
-            limit: how many are wanted at least.
+            limit: how many are wanted; `CANDIDATES` are found where they are fewer, and `MAX_CANDIDATES` where they are more.
             allowed: only these; None for all.
 
         Returns:
@@ -72,9 +72,10 @@ class Postings:
         common = max(MAX_CANDIDATES, RARE_SHARE * files)
         rare = [term for term in known if self.holding(term) <= common][:RARE_TERMS]
         numbers = None if allowed is None else self._numbers(allowed)
-        found = self._match(rare, numbers)
+        wanted = min(max(limit, CANDIDATES), MAX_CANDIDATES)
+        found = self._match(rare, numbers, wanted)
         if len(found) < limit:
-            found = list(dict.fromkeys([*found, *self._match(known[len(rare) :], numbers)]))[:MAX_CANDIDATES]
+            found = list(dict.fromkeys([*found, *self._match(known[len(rare) :], numbers, wanted)]))[:wanted]
         chosen = "SELECT path FROM file WHERE id IN (SELECT value FROM json_each(?)) ORDER BY path"
         return [path for (path,) in self._db.execute(chosen, (json.dumps(found),))]
 
@@ -82,13 +83,13 @@ class Postings:
         chosen = "SELECT id FROM file WHERE path IN (SELECT value FROM json_each(?))"
         return [number for (number,) in self._db.execute(chosen, (json.dumps(list(paths)),))]
 
-    def _match(self, terms: Sequence[str], numbers: Collection[int] | None) -> list[int]:
+    def _match(self, terms: Sequence[str], numbers: Collection[int] | None, limit: int) -> list[int]:
         if not terms:
             return []
         query = " OR ".join(f'"{term}"' for term in terms)
         if numbers is None:
-            found = self._db.execute(_FOUND.format(""), (query, MAX_CANDIDATES))
+            found = self._db.execute(_FOUND.format(""), (query, limit))
         else:
             only = " AND rowid IN (SELECT value FROM json_each(?))"
-            found = self._db.execute(_FOUND.format(only), (query, json.dumps(list(numbers)), MAX_CANDIDATES))
+            found = self._db.execute(_FOUND.format(only), (query, json.dumps(list(numbers)), limit))
         return [number for (number,) in found]
