@@ -85,6 +85,11 @@ class Run:
         return sum(call.kind == kind for calls in self.calls for call in calls)
 
     @property
+    def facts(self) -> int:
+        """How many facts were saved, changed ones included."""
+        return sum(call.facts for calls in self.calls for call in calls)
+
+    @property
     def saving_calls(self) -> int:
         """Calls that were there to save: extractions, and more than one step of the agent where the user told something."""
         told = [calls for turn, calls in zip(self.turns, self.calls, strict=True) if turn.tells]
@@ -164,9 +169,10 @@ def show_calls(runs: Mapping[Peer, Run]) -> None:
     for peer, run in runs.items():
         counts = [run.count(kind) for kind in get_args(Kind)]
         found, asked = run.answered
-        rows.append((peer.name, *counts, run.kept, f"{run.saving_calls / run.kept:.2f}", f"{found} of {asked}"))
+        rows.append((peer.name, *counts, run.facts, f"{run.saving_calls / run.facts:.2f}", run.kept, f"{found} of {asked}"))
     kinds = ["the agent's", "to choose", "to draw memories", "for embeddings"]
-    print(f"\n{table(['calls', *kinds, 'memories', 'calls to save ÷ memories', 'answers in the prompt'], rows)}")
+    heads = ["calls", *kinds, "facts saved", "calls to save ÷ facts", "memories in the end", "answers in the prompt"]
+    print(f"\n{table(heads, rows)}")
 
 
 def figures(runs: Mapping[str, Run]) -> list[Figure]:

@@ -25,6 +25,7 @@ from openai_server import Answer, OpenAIServer, Request
 Kind = Literal["agent", "selection", "extraction", "embedding"]
 Calls = list[tuple[str, Mapping[str, Any]]]
 DIMENSIONS = 32
+MAX_STEPS = 5  # tool calls that fail are not tried for ever
 SAID = re.compile(r"^(\d+)\. user, [^\n]*:\n> ([^\n]*)$", re.MULTILINE)  # in our prompt for an extraction
 PLACE = re.compile(r"memory system at `([^`]+)`")  # in agentscope's instructions, whose tools want whole paths
 INDEX = "## MEMORY.md\n"  # there too, before the index
@@ -32,13 +33,13 @@ INDEX = "## MEMORY.md\n"  # there too, before the index
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: what it sent and got, in estimated tokens; all its text; and how many memories were proposed in answer."""
+    """One request: what it sent and got, in estimated tokens; all its text; and how many facts were to be saved by the answer."""
 
     kind: Kind
     sent: int
     got: int
     prompt: str
-    proposed: int = 0
+    facts: int = 0
 
 
 class Server(OpenAIServer):
@@ -58,19 +59,20 @@ class Server(OpenAIServer):
     def answer(self, request: Request) -> Answer:
         """What the script says to this request."""
         kind, sent = kind_of(request), list(texts(request.json))
-        prompt, proposed = "\n".join(sent), 0
+        prompt, facts = "\n".join(sent), 0
         answer = Answer()
         if kind == "agent":
             answer = self._agent(request.json, prompt)
+            facts = sum(name in ("Write", "Edit") and not given["file_path"].endswith("MEMORY.md") for name, given in answer.calls)
         elif kind == "selection":
             answer = self._selection(prompt, as_call="tools" in request.json)
         elif kind == "extraction":
             is_ours = request.json["response_format"]["type"] == "json_schema"
             found = self._memories(prompt) if is_ours else self._sentences(prompt)
-            proposed = sum(each.get("action") != "none" for each in found)
+            facts = sum(each.get("action") != "none" for each in found)
             answer = Answer(json.dumps({"memories" if is_ours else "memory": found}, ensure_ascii=False))
         got = answer.content or "", *(f"{name} {json.dumps(given, ensure_ascii=False)}" for name, given in answer.calls)
-        self.calls.append(Call(kind, sum(map(estimate_tokens, sent)), sum(map(estimate_tokens, got)), prompt, proposed))
+        self.calls.append(Call(kind, sum(map(estimate_tokens, sent)), sum(map(estimate_tokens, got)), prompt, facts))
         return answer
 
     def body(self, request: Request, answer: Answer) -> dict[str, Any]:
@@ -99,7 +101,7 @@ class Server(OpenAIServer):
                 calls = editing(old, fact, root, prompt)
             elif steps or fact.path not in prompt:
                 calls = saving(fact, root, next(texts(asked)), steps)
-        return Answer(calls=calls) if calls else Answer(self.turn.reply)
+        return Answer(calls=calls) if calls and steps < MAX_STEPS else Answer(self.turn.reply)
 
     def _selection(self, prompt: str, *, as_call: bool) -> Answer:
         """The file that the turn asks about, or that it changes, if it is among those to choose from."""
@@ -203,7 +205,8 @@ def texts(asked: Mapping[str, Any]) -> Iterator[str]:
         content = message.get("content") or ""
         yield content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
         for call in message.get("tool_calls") or ():
-            yield f"{call['function']['name']} {call['function']['arguments']}"
+            arguments = json.loads(call["function"]["arguments"])
+            yield f"{call['function']['name']} {json.dumps(arguments, ensure_ascii=False)}"
     for part in (asked.get("tools"), asked.get("response_format")):
         if part:
             yield json.dumps(part, ensure_ascii=False)
