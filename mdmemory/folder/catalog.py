@@ -84,6 +84,15 @@ class Catalog:
         """Every memory file by path."""
         return self.headers.files
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether any file expires or supersedes another."""
+        return bool(self.headers.bounded)
+
+    def mount_of(self, path: str) -> str:
+        """The prefix of the mount that a path belongs to: of a folder by itself, none."""
+        return ""
+
     async def refresh(self, backend: Backend) -> dict[str, Difference]:
         """Scan, and read what changed.
 

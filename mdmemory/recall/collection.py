@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -121,6 +122,17 @@ class Totals:
             for term in name:
                 self.named[term].discard(name)
 
+    def include(self, other: Totals) -> None:
+        """Count what others counted too."""
+        self.files += other.files
+        self.passages += other.passages
+        self.dates.update(other.dates)
+        for name, said in other.said.items():
+            mine = self.said.setdefault(name, Said())
+            mine.files, mine.turns, mine.of_turns = mine.files + said.files, mine.turns + said.turns, mine.of_turns + said.of_turns
+            for term in name:
+                self.named[term].add(name)
+
 
 class Collection:
     """Every file, kept up to date one by one."""
@@ -205,6 +217,14 @@ class Collection:
     def __contains__(self, path: str) -> bool:
         there = "SELECT 1 FROM file WHERE path = ? AND day IS NOT NULL"
         return path in self._entries or self.cache.db.execute(there, (path,)).fetchone() is not None
+
+    def holding(self, term: str) -> int:
+        """How many files hold a term."""
+        return self.postings.holding(term)
+
+    def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+        """The candidates, as `Postings.find` has them."""
+        return self.postings.find(terms, files, limit, allowed)
 
     def totals(self) -> Totals:
         """What is counted over all files; anew when another process changed some."""

@@ -65,6 +65,7 @@ class Counts:
         self.asking = [_size(passage.asked) / max(1, passage.size) for passage in passages]
         self._scales = [max(0.0, 1 - passage.words / BORROWING_ENDS_AT_WORDS) for passage in passages]
         self._borrows = any(self._scales)
+        self._neighbours = [(side * n, share) for n, share in enumerate(BORROWED, 1) for side in (-1, 1)] if self._borrows else []
         own, asked = ((place, float(passage.size)) for place, passage in enumerate(passages)), enumerate(map(_size, self._given))
         self.lengths = self._spread(list(own), list(asked))
 
@@ -82,13 +83,13 @@ class Counts:
 
     def _spread(self, own: Places, asked: Places) -> list[float]:
         """What each passage gets of what the passages have and ask."""
-        found = [0.0] * len(self._scales)
+        scales = self._scales
+        found, size = [0.0] * len(scales), len(scales)
         for place, times in own:
             found[place] += times
-            for distance, share in enumerate(BORROWED, 1):
-                for other in (place - distance, place + distance):
-                    if 0 <= other < len(found):
-                        found[other] += share * self._scales[other] * times
+            for distance, share in self._neighbours:
+                if 0 <= (other := place + distance) < size:
+                    found[other] += share * scales[other] * times
         for place, times in asked:
             found[place] -= (1 - ASKED_FOR_SELF) * times
             if times:  # the reply has it whole, and need not borrow it

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TypeVar
 
 CANDIDATES, MAX_CANDIDATES = 32, 200
+Found = TypeVar("Found")
 RARE_TERMS = 16
 RARE_SHARE = 0.2
 _FOUND = "SELECT rowid FROM terms WHERE terms MATCH ?{} ORDER BY rank LIMIT ?"
@@ -68,16 +70,18 @@ class Postings:
         Returns:
             Paths in their own order.
         """
-        known = sorted((term for term in terms if self.holding(term)), key=self.holding)
-        common = max(MAX_CANDIDATES, RARE_SHARE * files)
-        rare = [term for term in known if self.holding(term) <= common][:RARE_TERMS]
         numbers = None if allowed is None else self._numbers(allowed)
-        wanted = min(max(limit, CANDIDATES), MAX_CANDIDATES)
-        found = self._match(rare, numbers, wanted)
-        if len(found) < limit:
-            found = list(dict.fromkeys([*found, *self._match(known[len(rare) :], numbers, wanted)]))[:wanted]
-        chosen = "SELECT path FROM file WHERE id IN (SELECT value FROM json_each(?)) ORDER BY path"
-        return [path for (path,) in self._db.execute(chosen, (json.dumps(found),))]
+        wanted = how_many(limit)
+        found = candidates(terms, files, limit, self.holding, lambda some: self._match(some, numbers, wanted))[:wanted]
+        return sorted(self._paths(found))
+
+    def match(self, terms: Sequence[str], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+        """The paths of the best files by FTS5's BM25 that hold any of the terms."""
+        return self._paths(self._match(terms, None if allowed is None else self._numbers(allowed), limit))
+
+    def _paths(self, numbers: Sequence[int]) -> list[str]:
+        chosen = "SELECT path FROM file WHERE id IN (SELECT value FROM json_each(?))"
+        return [path for (path,) in self._db.execute(chosen, (json.dumps(numbers),))]
 
     def _numbers(self, paths: Collection[str]) -> list[int]:
         chosen = "SELECT id FROM file WHERE path IN (SELECT value FROM json_each(?))"
@@ -93,3 +97,21 @@ class Postings:
             only = " AND rowid IN (SELECT value FROM json_each(?))"
             found = self._db.execute(_FOUND.format(only), (query, json.dumps(list(numbers)), limit))
         return [number for (number,) in found]
+
+
+def how_many(limit: int) -> int:
+    """How many candidates there are when so many files are wanted."""
+    return min(max(limit, CANDIDATES), MAX_CANDIDATES)
+
+
+def candidates(
+    terms: Iterable[str], files: int, limit: int, holding: Callable[[str], int], match: Callable[[Sequence[str]], Sequence[Found]]
+) -> list[Found]:
+    """What the rare terms find, and while that is less than `limit`, also what the common ones find."""
+    known = sorted((term for term in terms if holding(term)), key=holding)
+    common = max(MAX_CANDIDATES, RARE_SHARE * files)
+    rare = [term for term in known if holding(term) <= common][:RARE_TERMS]
+    found = list(match(rare))
+    if len(found) < limit:
+        found = list(dict.fromkeys(found + list(match(known[len(rare) :]))))
+    return found
