@@ -9,6 +9,7 @@ render.estimate_tokens does: four ASCII characters, or one other, make one.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -60,11 +61,13 @@ class Run:
     Args:
         calls: those of each turn.
         kept: how many memories there are in the end.
+        wake_up: the block that mdmemory then has for the next conversation.
     """
 
     turns: Sequence[Turn]
     calls: Sequence[Sequence[Call]]
     kept: int
+    wake_up: str = ""
 
     @property
     def tokens(self) -> list[int]:
@@ -120,8 +123,9 @@ def main(rounds: int) -> int:
     for name, reason in absent.items():
         print(f"\n{name}: {reason}")
     print(flush=True)
-    ours = figures({peer.name: run for peer, run in runs.items()})
-    return judge([*ours, *reply_figures(turns, rounds)], ("", "CPU ms ÷ CPU ms; wall"))
+    ours = {peer.name: run for peer, run in runs.items()}
+    found = [*figures(ours), wake_up_figure(ours[OFTEN]), *reply_figures(turns, rounds)]
+    return judge(found, ("", "CPU ms ÷ CPU ms; wall"))
 
 
 def play(peer: Peer, turns: Sequence[Turn], place: Path) -> Run:
@@ -142,7 +146,14 @@ def play(peer: Peer, turns: Sequence[Turn], place: Path) -> Run:
             server.turn, server.calls = turn, []
             [kept] = process.ask([turn.user]).found
             calls.append(server.calls)
-    return Run(turns, calls, len(kept))
+        block = "" if peer.needs else asyncio.run(wake_up(process.notes))
+    return Run(turns, calls, len(kept), block)
+
+
+async def wake_up(folder: Path) -> str:
+    """The wake-up block of a folder."""
+    async with mdmemory.open_memory(folder, config=mdmemory.Config(cache=False)) as memory:
+        return await memory.wake_up()
 
 
 def show_tokens(runs: Mapping[Peer, Run], turns: Sequence[Turn]) -> None:
@@ -184,6 +195,15 @@ def figures(runs: Mapping[str, Run]) -> list[Figure]:
         Figure("calls to draw memories from 80 messages, every 15", runs[SELDOM].count("extraction"), 5),
         Figure("questions without an answer in the prompt", asked - found + of - told, 0),
     ]
+
+
+def wake_up_figure(run: Run) -> Figure:
+    """How much shorter the wake-up block is than the conversation; and how much of what was asked about stands in it."""
+    said = sum(estimate_tokens(text) for turn in run.turns for text in (turn.user, turn.reply))
+    asked = [turn.asks.answer for turn in run.turns if turn.asks]
+    there, tokens = sum(answer in run.wake_up for answer in asked), estimate_tokens(run.wake_up)
+    detail = f"{said:,} ÷ {tokens:,} tokens, with the answers to {there} of {len(asked)} questions"
+    return Figure("the conversation ÷ the wake-up block", said / tokens, 3, at_least=True, detail=detail)
 
 
 if __name__ == "__main__":
