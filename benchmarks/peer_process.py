@@ -83,15 +83,15 @@ def _run(command: Sequence[str]) -> None:
 
 
 class Process:
-    """A peer that answers about its own copy of some notes, with a home of its own and no network to ask for models."""
+    """A peer that answers about its own copy of some notes, in `notes`, with a home of its own and no network to ask for models."""
 
     def __init__(self, python: Path, script: Sequence[str], notes: Path, *, is_ours: bool) -> None:
         self._place = tempfile.TemporaryDirectory()
         home = Path(self._place.name)
-        self._notes, self._log = home / "work" / "notes", home / "log"
-        shutil.copytree(notes, self._notes)
+        self.notes, self._log = home / "work" / "notes", home / "log"
+        shutil.copytree(notes, self.notes)
         env = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "HF_HUB_OFFLINE": "1"}
-        env |= {"BASIC_MEMORY_HOME": str(self._notes), "LOGFIRE_IGNORE_NO_CONFIG": "1"}
+        env |= {"BASIC_MEMORY_HOME": str(self.notes), "LOGFIRE_IGNORE_NO_CONFIG": "1"}
         if not is_ours:
             env.pop("PYTHONPATH", None)
         with self._log.open("w") as log:
@@ -109,7 +109,7 @@ class Process:
 
     def build(self) -> Answer:
         """Index the notes."""
-        return self._do({"do": "build", "folder": str(self._notes)})
+        return self._do({"do": "build", "folder": str(self.notes)})
 
     def ask(self, queries: Sequence[str]) -> Answer:
         """Answer."""

@@ -82,7 +82,7 @@ def main(rounds: int, sizes: Sequence[int]) -> int:
     absent: dict[str, str] = {}
     for peer in PEERS:
         try:
-            pythons[peer] = python_of(peer.script[0].removesuffix(".py"), peer.needs, peer.least_python)
+            pythons[peer] = python_for(peer)
         except Failed as error:
             absent[peer.name] = f"not installed: {error}"
     for size in sizes:
@@ -93,6 +93,15 @@ def main(rounds: int, sizes: Sequence[int]) -> int:
     for name, reason in absent.items():
         print(f"\n{name}: {reason}")
     return 0
+
+
+def python_for(peer: Peer) -> Path:
+    """The Python that runs it; what has the same first word in its script's name shares an environment.
+
+    Raises:
+        Failed: it can't be installed.
+    """
+    return python_of(peer.script[0].partition("_")[0], peer.needs, peer.least_python)
 
 
 def measure(pythons: Mapping[Peer, Path], notes: Path, size: int, rounds: int) -> dict[str, str]:

@@ -74,3 +74,29 @@ def test_a_peer_answers_about_its_folder(tmp_path: Path, arguments: tuple[str, .
     built, _, _, quiet = map(json.loads, done.stdout.splitlines())
     assert built["opened"] >= 1 and built["found"] == []
     assert quiet["found"] == [["tea.md"]] and 0 < quiet["cpu_s"] < 10 and quiet["opened"] <= most
+
+
+CONVERSATION = """
+import json, sys
+from pathlib import Path
+from conversation import OURS, play, read_turns, reply_figures
+turns = read_turns()[:10]
+for number, peer in enumerate(OURS):
+    run = play(peer, turns, Path(sys.argv[1]) / str(number))
+    counts = [run.kept, run.facts, run.count("agent"), run.count("extraction"), run.saving_calls, run.answered]
+    print(json.dumps([counts, run.tokens]))
+print(json.dumps([figure.value for figure in reply_figures(turns, 2)]))
+"""
+
+
+def test_a_conversation_is_remembered_and_its_tokens_are_counted(tmp_path: Path) -> None:
+    """Six facts in ten turns: the agent saves each with a call more, or one call draws the first five; a question is answered."""
+    done = python("-c", CONVERSATION, tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    (saves, saving), (seldom, drawing), (often, _), reply = map(json.loads, done.stdout.splitlines())
+    assert saves == [6, 6, 16, 0, 6, [1, 1]]
+    assert seldom == [5, 5, 10, 1, 1, [1, 1]]
+    assert often == [6, 6, 10, 10, 10, [1, 1]]
+    empty = drawing[0]
+    assert drawing[:8] == [empty] * 8 and min(drawing[8:]) > empty and saving[0] > 2 * empty
+    assert reply[:2] == [1, 0]
