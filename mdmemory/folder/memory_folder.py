@@ -167,11 +167,7 @@ class MemoryFolder:
         return await self._found(lambda: self._search.files(query, limit, filters))
 
     async def search_passages(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[RankedPassage]:
-        """Paragraphs, list items and turns that share words with the query, best first, as of the last `refresh`.
-
-        Raises:
-            InvalidArguments: a filter that there is not.
-        """
+        """Paragraphs, list items and turns that share words with the query, best first; else as `search`."""
         return await self._found(lambda: self._search.passages(query, limit, filters))
 
     async def _found(self, search: Callable[[], Awaitable[T]]) -> T:
