@@ -13,9 +13,11 @@ import pytest
 from children import end, start
 from counting import CountingBackend
 from folders import everything, log_of, memory, on_disk
+from local_shell import KINDS, LocalShell
 
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.memory import MemoryBackend
+from mdmemory.backends.shell import ShellBackend
 from mdmemory.errors import InvalidArguments, InvalidMemoryFile, InvalidPath, MdmemoryError, NotThere
 from mdmemory.files.changes import Append, Change, Create, Delete, Replace
 from mdmemory.folder.memory_folder import MemoryFolder
@@ -133,6 +135,22 @@ async def test_additions_to_files_that_were_never_looked_at(tmp_path: Path) -> N
     await inside.apply([Create("a.md", BOARD)], "person", "test")
     await inside.apply([Append("a.md", b"- x")], "person", "test")
     assert await inside.read("a.md") == BOARD + b"- x\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_additions_where_a_shell_runs(kind: str, tmp_path: Path) -> None:
+    """C5: in a sandbox an entry is one call too, and the same text twice is two entries."""
+    place, root = tmp_path / "place", tmp_path / "root"
+    place.mkdir()
+    on_disk(root, {"board.md": BOARD})
+    shell = LocalShell(kind, place)
+    folder = MemoryFolder(ShellBackend(shell, str(root)))
+    await folder.refresh()
+    shell.verbs.clear()
+    for _ in range(2):
+        await folder.apply([Append("board.md", b"- the same\n")], "agent:a", "entry")
+    assert shell.verbs == ["commit"] * 2
+    assert (root / "board.md").read_bytes() == BOARD + b"- the same\n" * 2
 
 
 async def _add_until_killed(root: Path, said: int) -> None:

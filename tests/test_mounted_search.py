@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from mounting import mounted, put
 from mdmemory import Config, Create, Memory, Mount, ScriptedModel, open_memory
 from mdmemory.backends.local import LocalBackend
 from mdmemory.errors import InvalidArguments
+from mdmemory.folder.opening import open_folder
 from mdmemory.recall.collection import Document
 from mdmemory.recall.collections import Collections
 from mdmemory.recall.ranking import LexicalIndex, Ranking
@@ -207,3 +209,15 @@ async def test_a_model_chooses_among_all_mounts(tmp_path: Path) -> None:
         turn = await memory_.session(write_back="off").turn("Whom do I ask?")
         assert "Ask Anna." in str(await turn.take_hint(wait_s=5))
     assert "a.md" in str(model.calls) and "team/b.md" in str(model.calls)
+
+
+async def test_folders_that_are_forgotten_watch_no_more(tmp_path: Path) -> None:
+    """W1: a memory with mounts that is dropped unclosed is freed at once, and so are its watchers."""
+    put(tmp_path, {"home/a.md": memory("A"), "home/.mdmemory/.gitignore": "*\n", "team/b.md": memory("B")})
+    folder = open_folder(tmp_path / "home", {"team/": Mount(tmp_path / "team")}, Config(cache=False))
+    for _ in range(3):
+        await folder.refresh()
+    assert await folder.search("body")
+    forgotten = weakref.ref(folder)
+    del folder
+    assert forgotten() is None

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar, Unpack
 
 from mdmemory.backends.paths import check
@@ -86,7 +87,7 @@ class MemoryFolder:
         root = getattr(backend, "watchable_root", None) if self.config.watch and not self.is_read_only else None
         self._view = View(backend, self.limits, self.config.languages, Watcher(root) if root else None, cache)
         self.catalog = self._view.catalog
-        self._search = Search(self.read_many, self.catalog, self.config)
+        self._search = Search(partial(_read, backend), self.catalog, self.config)
         self.journals = Journals(backend, self.catalog, self.config.languages)
         self._lock = asyncio.Lock()
         self.index_problem: str | None = None
@@ -293,3 +294,7 @@ class MemoryFolder:
         async with self._lock:
             await self._view.close()
             await self.backend.close()
+
+
+async def _read(backend: Backend, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
+    return await backend.read(dict.fromkeys(paths))  # a method of the folder would keep it, and its watcher, from being forgotten

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, Unpack
 
 from mdmemory.backends.paths import check, owner
@@ -66,7 +67,7 @@ class MountedFolder:
         self._search: Search | None = None
         if self._shown:
             catalogs = Catalogs({prefix: part.folder.catalog for prefix, part in self._shown.items()}, parts)
-            self._search = Search(self.read_many, catalogs, self.config)
+            self._search = Search(partial(_read_many, parts), catalogs, self.config)
 
     def in_stage(self, stage: str) -> MountedFolder:
         """The same folders as they are in a stage of the work."""
@@ -187,21 +188,7 @@ class MountedFolder:
         Raises:
             InvalidPath
         """
-        wanted: defaultdict[str, list[str]] = defaultdict(list)
-        for path in paths:
-            wanted[owner(check(path), self._parts)].append(path)
-        answers = await asyncio.gather(*(self._read(prefix, inner) for prefix, inner in wanted.items()))
-        return {path: file for answer in answers for path, file in answer.items()}
-
-    async def _read(self, prefix: str, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
-        part = self._parts[prefix]
-        try:
-            for path in paths:
-                check_reading(path, part.mount.rights, called(prefix))
-            found = await part.folder.read_many([path.removeprefix(prefix) for path in paths])
-        except (Unavailable, PermissionDenied) as error:
-            return dict.fromkeys(paths, FileProblem("unavailable", str(error)))
-        return {prefix + path: file for path, file in found.items()}
+        return await _read_many(self._parts, paths)
 
     async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
         """Memory files of all mounts that share words with the query, in one ranking, as of the last `refresh`.
@@ -282,3 +269,21 @@ class MountedFolder:
         closed = await asyncio.gather(*(part.folder.close() for part in self._parts.values()), return_exceptions=True)
         if errors := [answer for answer in closed if isinstance(answer, BaseException)]:
             raise errors[0]
+
+
+async def _read_many(parts: Mapping[str, Part], paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
+    wanted: defaultdict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        wanted[owner(check(path), parts)].append(path)
+    answers = await asyncio.gather(*(_read(prefix, parts[prefix], inner) for prefix, inner in wanted.items()))
+    return {path: file for answer in answers for path, file in answer.items()}
+
+
+async def _read(prefix: str, part: Part, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
+    try:
+        for path in paths:
+            check_reading(path, part.mount.rights, called(prefix))
+        found = await part.folder.read_many([path.removeprefix(prefix) for path in paths])
+    except (Unavailable, PermissionDenied) as error:
+        return dict.fromkeys(paths, FileProblem("unavailable", str(error)))
+    return {prefix + path: file for path, file in found.items()}

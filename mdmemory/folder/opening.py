@@ -42,9 +42,8 @@ def open_folder(
         opened[checked_prefix(prefix, opened)] = (mount, backend_of(mount.location))
     parts = {}
     for prefix, (mount, each) in opened.items():
-        own = (
-            allow_all if mount.can_add and policy is not read_only else read_only
-        )  # the given policy is asked before, with whole paths
+        is_open = mount.can_add and policy is not read_only  # `policy` itself is asked before, with whole paths
+        own = allow_all if is_open else read_only
         parts[prefix] = Part(mount, MemoryFolder(each, config, own, cache=_cache(each, config)))
     return MountedFolder(parts, policy, confirm)
 
