@@ -7,16 +7,21 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import date
+from functools import cached_property
 from typing import Unpack
 
 from mdmemory.agent.context import Context, Order, Wanted, make_context
 from mdmemory.agent.session import Session
 from mdmemory.agent.tools import Mode, Toolset
+from mdmemory.agent.wake_up import make_wake_up
 from mdmemory.agent.write_back import When
 from mdmemory.config import Config
 from mdmemory.errors import ConfigError, InvalidPath
 from mdmemory.files.changes import Delete
+from mdmemory.files.facts import Fact
 from mdmemory.folder.any_folder import Folder, in_stage
+from mdmemory.folder.facts import Event, Facts
 from mdmemory.folder.journals import JournalFilters
 from mdmemory.folder.mounts import Mount
 from mdmemory.folder.opening import Location, open_folder
@@ -34,15 +39,19 @@ class Memory:
 
     Args:
         folder: its files, index and history.
-        tools: Read, Write, Edit, Delete, Search and Add outside of any session.
     """
 
     def __init__(self, folder: Folder, model: Model | None = None, mode: Mode = "both", write_back: When = "background") -> None:
         self._mode, self._write_back = mode, write_back
         self.folder = folder
         self.model = model
-        self.tools = Toolset(folder, "agent:")
+        self._facts = Facts(folder)
         self._sessions: dict[str, Session] = {}
+
+    @cached_property
+    def tools(self) -> Toolset:
+        """Read, Write, Edit, Delete, Search and Add outside of any session."""
+        return Toolset(self.folder, "agent:")
 
     def session(
         self,
@@ -142,6 +151,53 @@ class Memory:
         """
         await self.folder.refresh()
         return await make_context(self.folder, Wanted(query, session, k, top_k, max_tokens, order), filters)
+
+    async def facts(
+        self,
+        subject: str | None = None,
+        predicate: str | None = None,
+        object: str | None = None,
+        *,
+        as_of: str | date | None = None,
+    ) -> list[Fact]:
+        """What lines such as `- works at:: [[Acme]] (2024-01 → 2025-03)` say; see docs/facts.md.
+
+        Args:
+            subject, object: a file's path, name or alias; an object may also be any text.
+            as_of: the day on which it must hold, such as `2024-05-17`, or the first of a month or a year; today by default.
+
+        Raises:
+            InvalidArguments: a name that could mean several files, or no day.
+            Unavailable: the folder can't be looked at.
+        """
+        await self.folder.refresh()
+        return await self._facts.find(subject, predicate, object, as_of)
+
+    async def timeline(self, entity: str, *, as_of: str | date | None = None) -> list[Event]:
+        """Facts about an entity, its versions and the files that speak of it, in the order of time.
+
+        Args:
+            entity: a file's path, name or alias, or a name that only links, tags and facts use.
+            as_of: a day; only what held then.
+
+        Raises:
+            InvalidArguments: a name that could mean several files, or no day.
+            Unavailable: the folder can't be looked at.
+        """
+        await self.folder.refresh()
+        return await self._facts.timeline(entity, as_of)
+
+    async def wake_up(self, tokens: int = 600) -> str:
+        """What to know before the first message: who the user is and what helps most, as text for the model.
+
+        Args:
+            tokens: what it may take, estimated.
+
+        Raises:
+            Unavailable: the folder can't be looked at.
+        """
+        await self.folder.refresh()
+        return await make_wake_up(self.folder, tokens)
 
     async def close(self) -> None:
         """End every session and close the backend."""

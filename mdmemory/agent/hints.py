@@ -67,7 +67,7 @@ async def make_hint(folder: Folder, picks: Sequence[Pick], shown: Mapping[str, s
         file = found[pick.path]
         if isinstance(file, FileProblem) or shown.get(pick.path) == etag_of(file.data) or budget < MIN_FILE_TOKENS:
             continue
-        text, cut = _fitting(_body(pick.path, file), budget)
+        text, cut = _fitting(body_of(pick.path, file), budget)
         budget -= estimate_tokens(text)
         files.append(HintFile(pick.path, pick.reason, etag_of(file.data), cut))
         blocks.append(_block(folder, pick, file, text, cut))
@@ -77,7 +77,7 @@ async def make_hint(folder: Folder, picks: Sequence[Pick], shown: Mapping[str, s
     return Hint(whole, tuple(files), estimate_tokens(whole))
 
 
-def _body(path: str, file: File) -> str:
+def body_of(path: str, file: File) -> str:
     """The file without its frontmatter, which the index shows; as it is when the frontmatter is broken."""
     try:
         return parse(path, file.data).body.strip()

@@ -112,9 +112,9 @@ async def select(model: Model, messages: Sequence[Message], folder: Folder, near
 
 
 def shortlist(folder: Folder, nearest: Sequence[str]) -> list[str]:
-    """The files whose headers the selector sees: all of them, or the nearest and the newest up to the limit."""
-    limit = folder.config.selector_max_files
-    readable = [path for path, known in folder.files.items() if known.header is not None]
+    """The files whose headers the selector sees: all that are valid today, or the nearest and the newest up to the limit."""
+    limit, hidden = folder.config.selector_max_files, folder.outdated
+    readable = [path for path, known in folder.files.items() if known.header is not None and path not in hidden]
     if len(readable) <= limit:
         return readable
     newest = sorted(readable, key=lambda path: -folder.files[path].mtime_ns)[:limit]

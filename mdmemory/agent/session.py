@@ -167,11 +167,8 @@ class Session:
         """Index lines of files that others changed since the prompt was rendered, each change once."""
         if self._prompt is None:
             return ""
-        changed = [
-            path
-            for path in self.folder.changes_since(self._news_mark)
-            if path in self.folder.listed and path not in self.seen.written
-        ]
+        unsaid = self.folder.outdated | self.seen.written
+        changed = [path for path in self.folder.changes_since(self._news_mark) if path in self.folder.listed and path not in unsaid]
         lines = [line for path in changed if (line := render_line(path, self.folder.listed[path])) not in self._prompt]
         more = [f"… and {len(lines) - MAX_NEWS_LINES} more"] if len(lines) > MAX_NEWS_LINES else []
         return "\n".join([*lines[:MAX_NEWS_LINES], *more])

@@ -69,7 +69,7 @@ class Catalog:
             self._versions = self._cache.versions()
         except CACHE_ERRORS as error:
             self._cache.lose(error)
-        self.headers = Headers(self._cache, is_complete=not self._versions.listings)
+        self.headers = Headers(self._cache, not self._versions.listings, lambda path: path in self._versions)
         if INDEX in self._versions:
             self._versions.put(INDEX, NO_VERSION)  # its text is not in the cache
 

@@ -11,8 +11,8 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar, Unpack
 
@@ -29,7 +29,7 @@ from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
 from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
-from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
+from mdmemory.folder.settle import Applied, Rules, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
 from mdmemory.folder.watch import Watcher
 from mdmemory.recall.cache import CACHE_ERRORS, Cache
@@ -38,23 +38,6 @@ from mdmemory.recall.ranking import Match, RankedPassage
 
 logger = logging.getLogger("mdmemory")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What an `apply` did, or would do.
-
-    Args:
-        commit_id: None for a dry run, or when nothing had to be written.
-        files: each file's bytes before and after; of the index, with our lines brought up to date; of an append, what was added.
-        index: the index's figures after it; None when the index could not be kept, as `warnings` says, or was not concerned.
-        warnings: what the one who proposed the change should know.
-    """
-
-    commit_id: str | None
-    files: tuple[Settled, ...]
-    index: index.Updated | None
-    warnings: tuple[str, ...] = ()
 
 
 class MemoryFolder:
@@ -116,6 +99,11 @@ class MemoryFolder:
     def listed(self) -> Mapping[str, index.Listed]:
         """What the index says of each file that could be read, now or before it broke."""
         return self.catalog.headers.listed
+
+    @property
+    def outdated(self) -> Set[str]:
+        """The files that today have expired or are superseded: agents are not shown them unasked."""
+        return self._search.outdated
 
     @property
     def change_mark(self) -> int:
@@ -183,7 +171,7 @@ class MemoryFolder:
             return await search()
 
     async def prompt_index(self, *, rest: bool = True) -> index.Updated:
-        """The index as an agent sees it: rendered from the headers and people's own lines, within the limits.
+        """The index as an agent sees it: headers of what is valid today and people's own lines, within the limits.
 
         Args:
             rest: whether a last line says what is left out.
@@ -191,7 +179,9 @@ class MemoryFolder:
         text, outside = await self.index_file(), self._view.outside
         if text and outside.changes:
             text = index.update(text, listed_outside(outside), self.listed, self.limits, outside.moved()).text
-        return index.render(text, {**self.listed, **self.catalog.headers.unreadable}, self.limits, rest=rest)
+        every, hidden = {**self.listed, **self.catalog.headers.unreadable}, self.outdated
+        shown = {path: listed for path, listed in every.items() if path not in hidden} if hidden else every
+        return index.render(text, shown, self.limits, rest=rest)
 
     async def index_file(self) -> str | None:
         """The text of MEMORY.md; None when there is none, or none that can be read: `index_problem` then says why."""

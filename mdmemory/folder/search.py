@@ -35,7 +35,7 @@ class Search:
     def __init__(self, read: Read, catalog: Catalog | Catalogs, config: Config) -> None:
         self._read, self._catalog, self._config = read, catalog, config
         self._vectors = Vectors(config.embed) if config.embed else None
-        self._current: tuple[int, date, AbstractSet[str] | None] | None = None
+        self._current: tuple[int, date, AbstractSet[str], AbstractSet[str] | None] | None = None
 
     async def files(self, query: str, limit: int, filters: Filters) -> list[Match]:
         """The files that answer, best first."""
@@ -68,16 +68,21 @@ class Search:
     def _allowed(self, filters: Filters) -> AbstractSet[str] | None:
         """The paths that pass; None for all."""
         if filters:
-            return narrow(self._filed(), filters)
+            return narrow(filed(self._catalog.files, self._catalog.mount_of), filters)
+        return self._today()[1]
+
+    @property
+    def outdated(self) -> AbstractSet[str]:
+        """The paths of the files that today have expired or are superseded."""
+        return self._today()[0]
+
+    def _today(self) -> tuple[AbstractSet[str], AbstractSet[str] | None]:
+        """What is outdated today, and the other paths, None for all."""
         catalog, today = self._catalog, date.today()
         if self._current is None or self._current[:2] != (catalog.generation, today):
-            hidden = outdated(self._filed()) if catalog.is_bounded else set()
-            self._current = catalog.generation, today, catalog.files.keys() - hidden if hidden else None
-        return self._current[2]
-
-    def _filed(self) -> list[Filed]:
-        mount_of = self._catalog.mount_of
-        return [Filed(path, header_of(path, known), known.day, mount_of(path)) for path, known in self._catalog.files.items()]
+            hidden = outdated(filed(catalog.files, catalog.mount_of)) if catalog.is_bounded else set()
+            self._current = catalog.generation, today, hidden, catalog.files.keys() - hidden if hidden else None
+        return self._current[2:]
 
     async def _similar(self, query: str, allowed: AbstractSet[str] | None) -> dict[str, list[float]] | None:
         """The cosine of the passages of the files that are nearest in meaning; None without `embed`, or when it fails."""
@@ -117,6 +122,11 @@ class Search:
         known = self._catalog.files[item.path]
         header = header_of(item.path, known)
         return Match(item.path, header.name, header.description, header.type, item.score, moment(known.mtime_ns), item.explain)
+
+
+def filed(files: Mapping[str, Known], mount_of: Callable[[str], str]) -> list[Filed]:
+    """Every file as filters see it."""
+    return [Filed(path, header_of(path, known), known.day, mount_of(path)) for path, known in files.items()]
 
 
 def header_of(path: str, known: Known) -> Header:

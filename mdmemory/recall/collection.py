@@ -75,7 +75,7 @@ class Entry:
     @cached_property
     def length(self) -> int:
         """In terms, the labels of the turns included."""
-        return len(self.head) + sum(len(passage.terms) for passage in self.passages) + self.labels.total()
+        return len(self.head) + sum(passage.size for passage in self.passages) + self.labels.total()
 
 
 @dataclass(slots=True)
@@ -151,7 +151,8 @@ class Collection:
         units = [_unit(passage) for passage in passages]
         turns = _turns(passages)
         if (name or about) and not turns:  # of a note, what it says that it is about is a passage like another
-            units.insert(0, (1, max(1, document.before), len(f"{document.name} {document.about}".split())))
+            words = len(f"{document.name} {document.about}".split())
+            units.insert(0, (1, max(1, document.before), words, len(name) + len(about)))
         day = document.day or datetime.fromtimestamp(mtime_ns // 10**9, UTC).date()
         speakers = json.dumps(turns) if turns else None
         values = (day.toordinal(), mtime_ns, len(units), speakers, json.dumps(units), path)
@@ -165,7 +166,7 @@ class Collection:
                 self.cache.db.execute(changed, values)
             self._count(day.toordinal(), len(units), speakers, 1)
             labels = [term for speaker in turns for term in tokens(speaker, self.languages)]
-            body = "\n".join([" ".join(labels), *(" ".join(passage.terms) for passage in passages)])
+            body = "\n".join([" ".join(labels), *(passage.text for passage in passages)])
             self.postings.put(number, name, about, body)
 
     def touch(self, path: str, document: Document, mtime_ns: int) -> bool:
@@ -275,10 +276,10 @@ def _turns(passages: Iterable[Passage]) -> dict[str, int]:
 
 
 def _unit(passage: Passage) -> tuple[object, ...]:
-    place = (passage.line, passage.end_line, passage.words)
-    return (*place, passage.speaker, " ".join(passage.asked)) if passage.speaker else place
+    place = (passage.line, passage.end_line, passage.words, passage.size)
+    return (*place, passage.speaker, passage.asked) if passage.speaker else place
 
 
 def _passage(unit: Sequence[Any], text: str) -> Passage:
-    line, end_line, words, speaker, asked = unit if len(unit) == 5 else (*unit, None, "")
-    return Passage(line, end_line, speaker, tuple(text.split()), tuple(asked.split()), words)
+    line, end_line, words, size, speaker, asked = unit if len(unit) == 6 else (*unit, None, "")
+    return Passage(line, end_line, speaker, text, size, asked, words)

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from mdmemory.backends.paths import owner
 from mdmemory.recall.collection import Collection, Entry, Totals
-from mdmemory.recall.postings import candidates
+from mdmemory.recall.postings import candidates, how_many
 
 
 class Collections:
@@ -42,7 +42,7 @@ class Collections:
             found = []
             for prefix, part in self._parts.items():
                 only = None if inside is None else frozenset(inside[prefix])
-                there = [prefix + path for path in part.postings.match(some, only)]
+                there = [prefix + path for path in part.postings.match(some, how_many(limit), only)]
                 found += [path for path in there if owner(path, self._prefixes) == prefix]
             return found
 

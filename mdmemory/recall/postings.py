@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
+CANDIDATES, MAX_CANDIDATES = 32, 200
 Found = TypeVar("Found")
-MAX_CANDIDATES = 64
 RARE_TERMS = 16
 RARE_SHARE = 0.2
 _FOUND = "SELECT rowid FROM terms WHERE terms MATCH ?{} ORDER BY rank LIMIT ?"
@@ -60,23 +60,24 @@ class Postings:
         return count
 
     def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
-        """The best files by FTS5's BM25, at most `MAX_CANDIDATES`: by rare terms first, by common ones while too few.
+        """The best files by FTS5's BM25: by rare terms first, by common ones while too few.
 
         Args:
             files: how many there are.
-            limit: how many are wanted at least.
+            limit: how many are wanted; `CANDIDATES` are found where they are fewer, and `MAX_CANDIDATES` where they are more.
             allowed: only these; None for all.
 
         Returns:
             Paths in their own order.
         """
         numbers = None if allowed is None else self._numbers(allowed)
-        found = candidates(terms, files, limit, self.holding, lambda some: self._match(some, numbers))[:MAX_CANDIDATES]
+        wanted = how_many(limit)
+        found = candidates(terms, files, limit, self.holding, lambda some: self._match(some, numbers, wanted))[:wanted]
         return sorted(self._paths(found))
 
-    def match(self, terms: Sequence[str], allowed: AbstractSet[str] | None = None) -> list[str]:
-        """The paths of the best files by FTS5's BM25 that hold any of the terms, at most `MAX_CANDIDATES`."""
-        return self._paths(self._match(terms, None if allowed is None else self._numbers(allowed)))
+    def match(self, terms: Sequence[str], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+        """The paths of the best files by FTS5's BM25 that hold any of the terms."""
+        return self._paths(self._match(terms, None if allowed is None else self._numbers(allowed), limit))
 
     def _paths(self, numbers: Sequence[int]) -> list[str]:
         chosen = "SELECT path FROM file WHERE id IN (SELECT value FROM json_each(?))"
@@ -86,16 +87,21 @@ class Postings:
         chosen = "SELECT id FROM file WHERE path IN (SELECT value FROM json_each(?))"
         return [number for (number,) in self._db.execute(chosen, (json.dumps(list(paths)),))]
 
-    def _match(self, terms: Sequence[str], numbers: Collection[int] | None) -> list[int]:
+    def _match(self, terms: Sequence[str], numbers: Collection[int] | None, limit: int) -> list[int]:
         if not terms:
             return []
         query = " OR ".join(f'"{term}"' for term in terms)
         if numbers is None:
-            found = self._db.execute(_FOUND.format(""), (query, MAX_CANDIDATES))
+            found = self._db.execute(_FOUND.format(""), (query, limit))
         else:
             only = " AND rowid IN (SELECT value FROM json_each(?))"
-            found = self._db.execute(_FOUND.format(only), (query, json.dumps(list(numbers)), MAX_CANDIDATES))
+            found = self._db.execute(_FOUND.format(only), (query, json.dumps(list(numbers)), limit))
         return [number for (number,) in found]
+
+
+def how_many(limit: int) -> int:
+    """How many candidates there are when so many files are wanted."""
+    return min(max(limit, CANDIDATES), MAX_CANDIDATES)
 
 
 def candidates(

@@ -180,7 +180,7 @@ def _side_by_side(entry: Entry, one: str, other: str, places: Mapping[str, Place
     found: Counter[int] = Counter()
     also = {place for place, _ in places[other]}
     for place, _ in places[one]:
-        if place in also and (times := sum(pair == (one, other) for pair in pairwise(entry.passages[place].terms))):
+        if place in also and (times := sum(pair == (one, other) for pair in pairwise(entry.passages[place].text.split(" ")))):
             found[place] = times
     return found
 
