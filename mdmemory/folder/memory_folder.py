@@ -12,7 +12,7 @@ import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar, Unpack
 
@@ -29,7 +29,7 @@ from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
 from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
-from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
+from mdmemory.folder.settle import Applied, Rules, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
 from mdmemory.folder.watch import Watcher
 from mdmemory.recall.cache import CACHE_ERRORS, Cache
@@ -38,23 +38,6 @@ from mdmemory.recall.ranking import Match, RankedPassage
 
 logger = logging.getLogger("mdmemory")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What an `apply` did, or would do.
-
-    Args:
-        commit_id: None for a dry run, or when nothing had to be written.
-        files: each file's bytes before and after; of the index, with our lines brought up to date; of an append, what was added.
-        index: the index's figures after it; None when the index could not be kept, as `warnings` says, or was not concerned.
-        warnings: what the one who proposed the change should know.
-    """
-
-    commit_id: str | None
-    files: tuple[Settled, ...]
-    index: index.Updated | None
-    warnings: tuple[str, ...] = ()
 
 
 class MemoryFolder:
@@ -149,7 +132,8 @@ class MemoryFolder:
         Raises:
             InvalidPath, NotThere, Unavailable, UnsafeFile
         """
-        file = (await self.read_many([path]))[path]
+        found = await self.read_many([path])
+        file = found[path]
         if isinstance(file, FileProblem):
             raise problem_error(path, file)
         return file.data
@@ -230,7 +214,8 @@ class MemoryFolder:
         if renames or not self.catalog.scanned:
             await self._view.refresh()
         if any(isinstance(change, Append) for change in changes):
-            return Applied(*await append(self.backend, self._view, changes, author, reason, dry_run), None)
+            done, added = await append(self.backend, self._view, changes, author, reason, dry_run)
+            return Applied(done, added, None)
         commit_id = uuid.uuid4().hex
         rules = Rules(self.types, author.startswith("agent:"), self.catalog.headers.lookalike)
         give_up = time.monotonic() + GIVE_UP_S

@@ -21,11 +21,12 @@ from mdmemory.files import index
 from mdmemory.files.changes import Change
 from mdmemory.folder.catalogs import Catalogs, Joined
 from mdmemory.folder.known import Known
-from mdmemory.folder.memory_folder import Applied, MemoryFolder
+from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.mounts import Part, called, place_of
 from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, check_reading
 from mdmemory.folder.routing import Router, apply_steps
 from mdmemory.folder.search import Search
+from mdmemory.folder.settle import Applied
 from mdmemory.recall.cache import CACHE_ERRORS
 from mdmemory.recall.filters import Filters, mount_name
 from mdmemory.recall.ranking import Match, RankedPassage
@@ -65,10 +66,8 @@ class MountedFolder:
         self._marks: list[tuple[int, ...]] = [(0,) * len(self._shown)]
         self._router = Router(parts, home_only=home_only)
         self._limits = {prefix: part.mount for prefix, part in self._shown.items() if part.mount.top_k or part.mount.min_score}
-        self._search: Search | None = None
-        if self._shown:
-            catalogs = Catalogs({prefix: part.folder.catalog for prefix, part in self._shown.items()}, parts)
-            self._search = Search(partial(_read_many, parts), catalogs, self.config)
+        self.catalog = Catalogs({prefix: part.folder.catalog for prefix, part in self._shown.items()}, parts)
+        self._search = Search(partial(_read_many, parts), self.catalog, self.config)
 
     def in_stage(self, stage: str) -> MountedFolder:
         """The same folders as they are in a stage of the work."""
@@ -108,7 +107,12 @@ class MountedFolder:
     @property
     def files(self) -> Mapping[str, Known]:
         """Every memory file as of the last `refresh`, by path."""
-        return Joined({prefix: folder.files for prefix, folder in self.parts.items()}, self._parts)
+        return self.catalog.files
+
+    @property
+    def outdated(self) -> AbstractSet[str]:
+        """The files that today have expired or are superseded: agents are not shown them unasked."""
+        return self._search.outdated
 
     @property
     def listed(self) -> Mapping[str, index.Listed]:
@@ -225,7 +229,7 @@ class MountedFolder:
         for mount in (asked,) if isinstance(asked, str) else asked:
             if mount_name(mount) not in names:
                 raise InvalidArguments(f"there is no mount {mount!r} to search; there are {', '.join(names)}")
-        if self._search is None:
+        if not self._shown:
             return []
         try:
             return await ask(self._search)
@@ -235,18 +239,13 @@ class MountedFolder:
             await self.refresh()
             return await ask(self._search)
 
-    @property
-    def outdated(self) -> AbstractSet[str]:
-        """The files that today have expired or are superseded: agents are not shown them unasked."""
-        return self._search.outdated if self._search else frozenset()
-
     async def prompt_index(self) -> index.Updated:
         """The index as an agent sees it: those of all mounts, each under its prefix, within the limits of one."""
         parts, everything = list[tuple[str, str, Any]](), dict[str, index.Listed]()
         for prefix, folder in self.parts.items():
-            known = {**folder.listed, **folder.catalog.headers.unreadable}
-            shown = (path for path in known if owner(prefix + path, self._parts) == prefix and path not in folder.outdated)
-            known = {path: known[path] for path in shown}
+            known, hidden = {**folder.listed, **folder.catalog.headers.unreadable}, folder.outdated
+            own = (path for path in known if path not in hidden and owner(prefix + path, self._parts) == prefix)
+            known = {path: known[path] for path in own}
             parts.append((prefix, (await folder.prompt_index(rest=False)).text, known))
             everything |= {prefix + path: listed for path, listed in known.items()}
         return index.render(index.together(parts), everything, self.limits)

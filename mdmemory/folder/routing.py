@@ -10,10 +10,9 @@ from mdmemory.backends.protocol import FileProblem, etag_of, problem_error
 from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath, MdmemoryError, NotThere, PermissionDenied
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Create, Delete, Rename
-from mdmemory.folder.memory_folder import Applied
 from mdmemory.folder.mounts import Part, called, check_rename, home_of, inside
 from mdmemory.folder.permissions import Confirm, Policy, check_rights, permit
-from mdmemory.folder.settle import Settled, check_change
+from mdmemory.folder.settle import Applied, Settled, check_change
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ class Search:
         """What is outdated today, and the other paths, None for all."""
         catalog, today = self._catalog, date.today()
         if self._current is None or self._current[:2] != (catalog.generation, today):
-            hidden = outdated(filed(self._catalog.files, self._catalog.mount_of)) if catalog.is_bounded else set()
+            hidden = outdated(filed(catalog.files, catalog.mount_of)) if catalog.is_bounded else set()
             self._current = catalog.generation, today, hidden, catalog.files.keys() - hidden if hidden else None
         return self._current[2:]
 
@@ -126,7 +126,7 @@ class Search:
         return Match(item.path, header.name, header.description, header.type, item.score, moment(known.mtime_ns), item.explain)
 
 
-def filed(files: Mapping[str, Known], mount_of: Callable[[str], str] = lambda _: "") -> list[Filed]:
+def filed(files: Mapping[str, Known], mount_of: Callable[[str], str]) -> list[Filed]:
     """Every file as filters see it."""
     return [Filed(path, header_of(path, known), known.day, mount_of(path)) for path, known in files.items()]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mdmemory.backends.paths import check, collision_key
 from mdmemory.backends.protocol import MAX_FILE_BYTES, etag_of
 from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath
+from mdmemory.files import index
 from mdmemory.files.changes import Append, Change, Create, Delete, Rename, Replace, merge
 from mdmemory.files.index import inline_content
 from mdmemory.files.journal import JOURNAL
@@ -29,6 +30,23 @@ class Settled:
     after: bytes | None
     merged: bool = False
     moved_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an `apply` did, or would do.
+
+    Args:
+        commit_id: None for a dry run, or when nothing had to be written.
+        files: each file's bytes before and after; of the index, with our lines brought up to date; of an append, what was added.
+        index: the index's figures after it; None when the index could not be kept, as `warnings` says, or was not concerned.
+        warnings: what the one who proposed the change should know.
+    """
+
+    commit_id: str | None
+    files: tuple[Settled, ...]
+    index: index.Updated | None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
