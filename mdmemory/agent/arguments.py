@@ -41,8 +41,9 @@ def _converted(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> A
         value = value.casefold() == "true"
     if wanted == "array" and isinstance(value, str):
         value = [value]  # the only item, without its brackets
-    if wanted == "array" and isinstance(value, list) and not all(isinstance(item, str) for item in value):
-        raise InvalidArguments(f"{tool}: {name} must be a list of texts.")
+    if wanted == "array" and isinstance(value, list) and (kind := schema["items"]["type"]):
+        if not all(isinstance(item, _TYPES[kind]) and not isinstance(item, bool) for item in value):
+            raise InvalidArguments(f"{tool}: {name} must be a list of {'texts' if kind == 'string' else 'whole numbers'}.")
     if not isinstance(value, _TYPES[wanted]) or (wanted == "integer" and isinstance(value, bool)):
         raise InvalidArguments(f"{tool}: {name} must be of type {wanted}, not {type(value).__name__}.")
     if wanted == "integer" and value < schema.get("minimum", value):

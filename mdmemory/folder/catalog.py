@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from mdmemory.backends.listing import Versions
+from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import (
     COULD_NOT_LOOK,
     MAX_FILE_BYTES,
@@ -83,6 +84,17 @@ class Catalog:
     def files(self) -> Mapping[str, Known]:
         """Every memory file by path."""
         return self.headers.files
+
+    @property
+    def versions(self) -> Mapping[str, Version]:
+        """The version of every visible file, memory file or not, as of the last scan."""
+        return self._versions
+
+    def lookalike(self, path: str) -> str | None:
+        """An existing file, memory file or not, whose name a person, or some disk, takes for this one."""
+        key = collision_key(path)
+        others = (other for other in self.versions if other != path and collision_key(other) == key)
+        return self.headers.lookalike(path) or min(others, default=None)
 
     async def refresh(self, backend: Backend) -> dict[str, Difference]:
         """Scan, and read what changed.

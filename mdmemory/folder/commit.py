@@ -21,7 +21,7 @@ from mdmemory.backends.protocol import (
     etag_of,
     problem_error,
 )
-from mdmemory.errors import BackendError, InvalidMemoryFile
+from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile
 from mdmemory.files import history, index
 from mdmemory.files.changes import Rename
 from mdmemory.files.memory_file import Header, decode, parse
@@ -49,6 +49,23 @@ class Plan:
     index: index.Updated | None
     index_data: bytes | None
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an `apply` did, or would do.
+
+    Args:
+        commit_id: None for a dry run, or when nothing had to be written.
+        files: each file's bytes before and after; of the index, with our lines brought up to date.
+        index: the index's figures after it; None when the index could not be kept, `warnings` then says why.
+        warnings: what the one who proposed the change should know.
+    """
+
+    commit_id: str | None
+    files: tuple[Settled, ...]
+    index: index.Updated | None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +260,22 @@ def overtaken(plan: Plan, etags: Mapping[str, str]) -> bool:
 def with_index(op: Op) -> Op:
     """What is written without a look needs the index as it was known: a changed one tells that other processes made files."""
     return replace(op, required=True) if isinstance(op, Put) and op.path == INDEX else op
+
+
+def bytes_of(path: str, found: File | FileProblem) -> bytes | None:
+    """A file's bytes as they were read; None when it is absent.
+
+    Raises:
+        Unavailable, UnsafeFile: it could not be read.
+    """
+    if isinstance(found, File):
+        return found.data
+    if found.kind == "absent":
+        return None
+    raise problem_error(path, found)
+
+
+def is_news(conflict: Conflict, found: Mapping[str, File | FileProblem]) -> bool:
+    """Whether the file that is in conflict is not as it was read."""
+    seen = found.get(conflict.path)
+    return seen is not None and conflict.etag != (seen.etag if isinstance(seen, File) else None)

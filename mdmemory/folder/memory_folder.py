@@ -12,22 +12,23 @@ import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from mdmemory.backends.paths import check
-from mdmemory.backends.protocol import Backend, File, FileProblem, problem_error, shielded
+from mdmemory.backends.protocol import LINK, Backend, File, FileProblem, Scan, problem_error, shielded
+from mdmemory.backends.protocol import Delete as DeleteOp
 from mdmemory.config import Config
 from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import index
-from mdmemory.files.changes import Change, Rename
+from mdmemory.files.changes import Change, Delete, Rename, Replace
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
-from mdmemory.folder.commit import Commit, Plan, index_text, listed_outside, overtaken, with_index
+from mdmemory.folder.commit import Applied, Commit, Plan, bytes_of, index_text, is_news, listed_outside, overtaken, with_index
 from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
 from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
-from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
+from mdmemory.folder.settle import Rules, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
 from mdmemory.folder.watch import Watcher
 from mdmemory.recall.cache import CACHE_ERRORS, Cache
@@ -36,23 +37,6 @@ from mdmemory.recall.ranking import Match, RankedPassage
 
 logger = logging.getLogger("mdmemory")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What an `apply` did, or would do.
-
-    Args:
-        commit_id: None for a dry run, or when nothing had to be written.
-        files: each file's bytes before and after; of the index, with our lines brought up to date.
-        index: the index's figures after it; None when the index could not be kept, `warnings` then says why.
-        warnings: what the one who proposed the change should know.
-    """
-
-    commit_id: str | None
-    files: tuple[Settled, ...]
-    index: index.Updated | None
-    warnings: tuple[str, ...] = ()
 
 
 class MemoryFolder:
@@ -153,6 +137,12 @@ class MemoryFolder:
         """
         return await self.backend.read({check(path): None for path in paths})
 
+    async def scan(self) -> Scan:
+        """Look at every visible file, memory file or not."""
+        if not self.scanned:
+            await self.refresh()
+        return await self.backend.scan(self._catalog.versions)
+
     async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
         """Memory files that share words with the query, best first, as of the last `refresh`.
 
@@ -198,38 +188,43 @@ class MemoryFolder:
             logger.warning("%s", self.index_problem)
             return None
 
-    async def apply(self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False) -> Applied:
+    async def apply(
+        self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False, plain: bool = False
+    ) -> Applied:
         """Validate, ask permission, merge with what happened meanwhile, and write: all of the changes or none.
 
         Args:
             author: who proposes, such as `agent:session-1` or `person`; what an `agent:` creates must be a typed memory file.
             reason: why, in a few words; it goes into the history.
             dry_run: only say what would be written.
+            plain: agents may make files without frontmatter too, and text files that are no Markdown; no memory files, but kept.
 
         Raises:
             Conflict: with the current text; nothing was written.
             InvalidPath, InvalidMemoryFile, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
         """
         for change in changes:
-            check_change(change)
+            check_change(change, plain)
         await permit(changes, author, self._policy, self._confirm)
         async with self._lock:
-            return await shielded(self._apply(changes, author, reason, dry_run))
+            return await shielded(self._apply(changes, author, reason, dry_run, plain))
 
-    async def _apply(self, changes: Sequence[Change], author: str, reason: str, dry_run: bool) -> Applied:
+    async def _apply(self, changes: Sequence[Change], author: str, reason: str, dry_run: bool, plain: bool) -> Applied:
         renames = [change for change in changes if isinstance(change, Rename)]
-        if renames or not self._catalog.scanned:
-            await self._view.refresh()
+        named_anew = plain and not all(isinstance(change, Replace | Delete) for change in changes)
+        if renames or named_anew or not self._catalog.scanned:
+            await self._view.refresh(scan=named_anew)
         commit_id = uuid.uuid4().hex
-        rules = Rules(self.types, author.startswith("agent:"), self._catalog.headers.lookalike)
+        lookalike = self._catalog.lookalike if plain else self._catalog.headers.lookalike
+        rules = Rules(self.types, author.startswith("agent:"), lookalike, plain)
         give_up = time.monotonic() + GIVE_UP_S
         assumed = self._view.assumed(changes)
         while True:
-            moves = moves_of(renames, self.files)
+            moves = moves_of(renames, self._catalog.versions if plain else self.files, plain)
             named = [path for change in changes for path in ((change.new_path,) if isinstance(change, Rename) else (change.path,))]
             touched = [*named, *moves, *moves.values()]
             found = assumed or await self._view.current(touched)
-            settled = settle(changes, {path: _bytes(path, found[path]) for path in touched}, moves, rules)
+            settled = settle(changes, {path: bytes_of(path, found[path]) for path in touched}, moves, rules)
             commit = Commit(commit_id, author, reason, settled, renames)
             plan = commit.plan(self._catalog, found[INDEX], self._view.outside, self._view.outside_data(found), self.limits)
             if dry_run or not any(item.before != item.after for item in settled):
@@ -239,7 +234,7 @@ class MemoryFolder:
             except (Conflict, InvalidPath, UnsafeFile) as error:
                 if assumed:
                     assumed = None  # not as it was when last looked at
-                elif not isinstance(error, Conflict) or time.monotonic() > give_up or not _is_news(error, found):
+                elif not isinstance(error, Conflict) or time.monotonic() > give_up or not is_news(error, found):
                     raise
                 else:
                     await asyncio.sleep(random.uniform(0, 0.01))  # another writer was first: merge with what it wrote
@@ -267,6 +262,16 @@ class MemoryFolder:
         files = (replace(item, after=plan.index_data or item.before) if item.path == INDEX else item for item in commit.settled)
         return Applied(commit.id, tuple(files), plan.index, plan.warnings)
 
+    async def unlink(self, path: str, author: str) -> None:
+        """Remove a symbolic link, and nothing that it leads to; there is nothing in it for the history to keep.
+
+        Raises:
+            Conflict, InvalidPath, PermissionDenied, Unavailable, UnsafeFile: nothing was removed.
+        """
+        await permit([Delete(check(path))], author, self._policy, self._confirm)
+        async with self._lock:
+            await self.backend.commit(uuid.uuid4().hex, [DeleteOp(path, LINK)])
+
     async def recover(self) -> None:
         """Finish a commit that was cut short, if the log's end shows one; a folder that can't be written is left as it is."""
         if self.is_read_only:
@@ -282,17 +287,3 @@ class MemoryFolder:
         async with self._lock:
             await self._view.close()
             await self.backend.close()
-
-
-def _bytes(path: str, found: File | FileProblem) -> bytes | None:
-    if isinstance(found, File):
-        return found.data
-    if found.kind == "absent":
-        return None
-    raise problem_error(path, found)
-
-
-def _is_news(conflict: Conflict, found: Mapping[str, File | FileProblem]) -> bool:
-    """Whether the file that is in conflict is not as it was read."""
-    seen = found.get(conflict.path)
-    return seen is not None and conflict.etag != (seen.etag if isinstance(seen, File) else None)

@@ -54,14 +54,17 @@ class View:
         self._told: tuple[Intent, ...] = ()
         """What the log told before the first scan."""
 
-    async def refresh(self) -> frozenset[str]:
+    async def refresh(self, *, scan: bool = False) -> frozenset[str]:
         """Look at what the watcher names, or scan, and return the memory files that changed.
+
+        Args:
+            scan: scan in any case, as the watcher's news are of memory files only.
 
         Raises:
             Unavailable: could not look; what was known stays.
         """
         first = not self.catalog.scanned
-        changed = await self._named_by_watcher()
+        changed = None if scan else await self._named_by_watcher()
         if changed is None:
             changed = await self.catalog.refresh(self._backend)
         self._is_up_to_date = True
