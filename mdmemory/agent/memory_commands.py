@@ -79,7 +79,8 @@ class MemoryCommands:
         if not isinstance(found, File):
             scan = await self.folder.scan()
             if found is not None and not inside(place, scan.files):
-                raise self._refusal("view_absent", path=path) if found.kind == "absent" else problem_error(place, found)
+                is_empty = found.kind == "unsafe" and not any(part in scan.skipped for part in (place, *parents(place)))
+                raise self._refusal("view_absent", path=path) if is_empty or found.kind == "absent" else problem_error(place, found)
             return f"{self._say('listing', path=path)}\n{listing(ROOT, place, scan, self._dialect)}"
         text = decode(place, found.data).removeprefix(BOM)
         lines = text.split("\n") if self._dialect == "sdk" else split_lines(text.replace("\r\n", "\n"))
@@ -142,7 +143,7 @@ class MemoryCommands:
         for link in links:
             await self.folder.unlink(link, self._author)
         try:
-            if files or place not in links:
+            if files or not links:
                 await self._apply(*map(Delete, files or [place]))
         except Conflict as error:
             raise self._refusal("absent", path=path) if error.path == place else error from error
