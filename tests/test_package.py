@@ -20,7 +20,7 @@ ALLOWED = set(
     """mdmemory click jinja2 markupsafe numpy platformdirs python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
     pip setuptools""".split()  # the last two come with the environment
 )
-NEEDS_AN_EXTRA = {"mdmemory.testing.conformance": "pytest"}
+NEEDS_AN_EXTRA = {"mdmemory.adapters.anthropic_memory": "anthropic", "mdmemory.testing.conformance": "pytest"}
 IMPORT_ALL = """
 import importlib, json, pkgutil, mdmemory
 names, missing = [], {}
