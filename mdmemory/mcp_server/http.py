@@ -6,7 +6,7 @@ import hmac
 import ipaddress
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,12 +98,12 @@ def _listen(address: Address) -> socket.socket:
 
 def _with_token(app: ASGIApp, token: str) -> ASGIApp:
     """Let only requests with the token through."""
-    wanted = f"Bearer {token}".encode()
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given: Sequence[bytes] = [value for name, value in scope["headers"] if name == b"authorization"]
-            if len(given) != 1 or not hmac.compare_digest(given[0], wanted):
+            given = [value for name, value in scope["headers"] if name == b"authorization"]
+            scheme, _, sent = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(sent, token.encode()):
                 answer = PlainTextResponse("A bearer token is needed.", 401, {"WWW-Authenticate": "Bearer"})
                 await answer(scope, receive, send)
                 return
