@@ -17,6 +17,7 @@ from folders import log_of, visible
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_clients import MODES, called, connected, over_http, over_stdio, refused, serving, text_of
+from mcp_types import TextResourceContents
 
 from mdmemory import open_memory
 from mdmemory.backends.memory import MemoryBackend
@@ -80,14 +81,15 @@ async def test_resources_and_prompts(mode: str, folder: Path) -> None:
         ]
         assert listed[2].size == (folder / "user/home.md").stat().st_size and listed[2].annotations
         assert (await client.list_resource_templates()).resource_templates[0].uri_template == "mdmemory:///{+path}"
-        texts = {item.uri: (await client.read_resource(item.uri)).contents[0].text for item in listed}  # type: ignore[union-attr]  # text
+        read = {item.uri: (await client.read_resource(item.uri)).contents[0] for item in listed}
+        texts = {uri: content.text for uri, content in read.items() if isinstance(content, TextResourceContents)}
         assert texts["mdmemory:///MEMORY.md"] == INDEX
         assert texts["mdmemory:///d%C3%B6c.md"] == "# Plain\n\nA plain file.\n"
         prompts = (await client.list_prompts()).prompts
         assert [(prompt.name, len(prompt.arguments or [])) for prompt in prompts] == [("recall", 1), ("remember", 1), ("review", 0)]
         asked = {"recall": {"query": "Hangzhou"}, "remember": {"what": "I moved.\n> twice"}, "review": {}}
-        said = {name: (await client.get_prompt(name, given)).messages[0].content.text for name, given in asked.items()}  # type: ignore[union-attr]  # text
-    assert "\n> Lives in Hangzhou." in said["recall"] and "\n> I moved.\n> > twice" in said["remember"]
+        said = {name: str((await client.get_prompt(name, given)).messages[0].content) for name, given in asked.items()}
+    assert "> Lives in Hangzhou." in said["recall"] and r"\n> I moved.\n> > twice" in said["remember"]
     assert "> - [Home](user/home.md)" in said["review"] and "no line for this file" in said["review"]
 
 

@@ -21,8 +21,9 @@ DEFAULT_PORT = 8765
 @json_option
 @run
 async def mcp(folder: str, http: str | None, client: str | None, read_only: bool, as_json: bool, **options: Any) -> None:
-    """Serve a memory to MCP clients, such as Claude Code, Cursor or Zed.
+    """Serve the memory to MCP clients.
 
+    Claude Code, Cursor, Zed and others start it themselves when they are told of it: --config prints how.
     FOLDER is ./memory by default; it is made when something is saved in it.
     """
     refuse_file(folder)
