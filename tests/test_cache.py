@@ -203,6 +203,7 @@ def test_without_a_place_for_the_cache() -> None:
 
     with open_folder() as place:
         on_disk(place / "memory", FILES)
+        look(place / "memory", place / "mine")  # imports what another user may not be able to read
         (place / "cache").mkdir(mode=0o555)
         assert end(start(lambda: look(place / "memory", place / "cache/deeper"), uid=NOBODY)) == 0
         assert not list((place / "cache").iterdir())

@@ -17,8 +17,8 @@ from mdmemory.backends.protocol import File, etag_of, parents, problem_error
 from mdmemory.errors import Conflict, InvalidArguments, InvalidPath, MdmemoryError, UnsafeFile
 from mdmemory.files.changes import Change, Create, Delete, Rename, Replace, crlf, edit_text, uses_crlf
 from mdmemory.files.memory_file import BOM, decode, encode
-from mdmemory.folder.commit import Applied
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
+from mdmemory.folder.applied import Applied
 
 ROOT: Final = "/memories"
 MAX_LINES: Final = 999_999
@@ -46,7 +46,7 @@ class MemoryCommands:
         dialect: `docs` as the documentation words the answers, `sdk` as the Python SDK's own tool does.
     """
 
-    def __init__(self, folder: MemoryFolder, author: str = "agent:", dialect: Dialect = "docs") -> None:
+    def __init__(self, folder: Folder, author: str = "agent:", dialect: Dialect = "docs") -> None:
         self.folder, self._author, self._dialect = folder, author, dialect
         steps = (self._view, self._create, self._str_replace, self._insert, self._delete, self._rename)
         self._steps: Mapping[str, Callable[..., Any]] = dict(zip(_COMMANDS, steps, strict=True))

@@ -12,7 +12,7 @@ from mdmemory.backends.protocol import File
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.memory_file import parse
 from mdmemory.files.safety import instructions_in
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.recall.ranking import RankedPassage
 from mdmemory.render import age, estimate_tokens, render
 
@@ -39,7 +39,7 @@ class Quote:
     text: str
 
 
-async def recall(folder: MemoryFolder, query: str, max_tokens: int | None = None, filters: Mapping[str, Any] = {}) -> list[Quote]:
+async def recall(folder: Folder, query: str, max_tokens: int | None = None, filters: Mapping[str, Any] = {}) -> list[Quote]:
     """The passages that share words with the query, best first.
 
     Args:
@@ -95,14 +95,14 @@ def _cut(text: str, max_tokens: int) -> str:
     return f"{text}… (cut)"
 
 
-def _quote(folder: MemoryFolder, passage: RankedPassage, text: str) -> Quote:
+def _quote(folder: Folder, passage: RankedPassage, text: str) -> Quote:
     known = folder.files.get(passage.path)
     name = known.header.name if known and known.header else passage.path
     day = known.day.isoformat() if known else ""
     return Quote(passage.path, name, passage.line, passage.end_line, round(passage.score, 3), day, text)
 
 
-def quoted_for_model(folder: MemoryFolder, quotes: Sequence[Quote]) -> str:
+def quoted_for_model(folder: Folder, quotes: Sequence[Quote]) -> str:
     """The passages as reference data, which nothing in them can close."""
     today = datetime.fromtimestamp(time.time(), UTC).date()
     blocks = [

@@ -21,7 +21,7 @@ from mdmemory.errors import ConfigError, MdmemoryError, Unavailable
 from mdmemory.files.index import render_line
 from mdmemory.files.journal import Message as JournalMessage
 from mdmemory.files.journal import file_of
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.models import Model
 
 logger = logging.getLogger("mdmemory")
@@ -50,7 +50,7 @@ class Session:
     def __init__(
         self,
         id: str,
-        folder: MemoryFolder,
+        folder: Folder,
         model: Model | None = None,
         on_close: OnClose | None = None,
         about: Mapping[str, str] = {},
@@ -158,11 +158,8 @@ class Session:
         """Index lines of files that others changed since the prompt was rendered, each change once."""
         if self._prompt is None:
             return ""
-        changed = [
-            path
-            for path in self.folder.changes_since(self._news_mark)
-            if path in self.folder.listed and path not in self.seen.written
-        ]
+        unsaid = self.folder.outdated | self.seen.written
+        changed = [path for path in self.folder.changes_since(self._news_mark) if path in self.folder.listed and path not in unsaid]
         lines = [line for path in changed if (line := render_line(path, self.folder.listed[path])) not in self._prompt]
         more = [f"… and {len(lines) - MAX_NEWS_LINES} more"] if len(lines) > MAX_NEWS_LINES else []
         return "\n".join([*lines[:MAX_NEWS_LINES], *more])

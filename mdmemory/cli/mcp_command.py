@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
-from mdmemory.cli.terminal import DEFAULT_FOLDER, json_option, print_json, refuse_file, run
+from mdmemory.cli.terminal import CONFIG_FILE, DEFAULT_FOLDER, json_option, opened, print_json, refuse_file, run
 
 DEFAULT_PORT = 8765
 
@@ -17,31 +18,34 @@ DEFAULT_PORT = 8765
 @click.option("--token", envvar="MDMEMORY_TOKEN", help="What HTTP clients must send as bearer token; MDMEMORY_TOKEN is safer.")
 @click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name under which HTTP clients reach it.")
 @click.option("--read-only", is_flag=True, help="Let clients read and not change the memory.")
-@click.option("--config", "client", metavar="CLIENT", help="Print what to tell a client, and end; `list` names the clients.")
+@click.option(
+    "--config",
+    envvar="MDMEMORY_CONFIG",
+    metavar="CLIENT|FILE",
+    help="Print what to tell a client, and end: `--config list` names them. Or the file with settings.",
+)
 @json_option
 @run
-async def mcp(folder: str, http: str | None, client: str | None, read_only: bool, as_json: bool, **options: Any) -> None:
+async def mcp(folder: str, http: str | None, config: str | None, read_only: bool, as_json: bool, **options: Any) -> None:
     """Serve the memory to MCP clients.
 
     Claude Code, Cursor, Zed and others start it themselves when they are told of it: --config prints how.
     FOLDER is ./memory by default; it is made when something is saved in it.
     """
-    refuse_file(folder)
-    if client is not None:
-        _print_config(client, folder, read_only, as_json)
-        return
-    address = _address(http) if http is not None else None
     from mdmemory.errors import ConfigError
-    from mdmemory.folder import permissions
-    from mdmemory.memory import open_memory
 
+    refuse_file(folder)
+    if config is not None and not os.path.isfile(config):
+        _print_config(config, folder, read_only, as_json)
+        return
+    click.get_current_context().meta[CONFIG_FILE] = config
+    address = _address(http) if http is not None else None
     try:
         from mdmemory.mcp_server.http import Address, serve_http
         from mdmemory.mcp_server.server import serve_stdio
     except ModuleNotFoundError as error:
         raise ConfigError("`mdmemory mcp` needs the extra `mcp`: pip install 'mdmemory[mcp]'") from error
-    policy = permissions.read_only if read_only else permissions.allow_all
-    async with open_memory(folder, policy=policy) as memory:
+    async with opened(folder, read_only=read_only) as memory:
         if address is None:
             await serve_stdio(memory)
         else:
@@ -63,7 +67,6 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _print_config(client: str, folder: str, read_only: bool, as_json: bool) -> None:
-    import os
     import shutil
 
     from mdmemory.mcp_server.clients import CLIENTS, snippet

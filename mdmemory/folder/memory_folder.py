@@ -11,22 +11,23 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from mdmemory.backends.paths import check
-from mdmemory.backends.protocol import LINK, Backend, File, FileProblem, Scan, problem_error, shielded
-from mdmemory.backends.protocol import Delete as DeleteOp
+from mdmemory.backends.protocol import Backend, File, FileProblem, Scan, problem_error, shielded
 from mdmemory.config import Config
 from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import index
-from mdmemory.files.changes import Change, Delete, Rename, Replace
+from mdmemory.files.changes import Append, Change, Delete, Rename, Replace
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
-from mdmemory.folder.commit import Applied, Commit, Plan, bytes_of, index_text, is_news, listed_outside, overtaken, with_index
+from mdmemory.folder.appending import append
+from mdmemory.folder.applied import Applied
+from mdmemory.folder.commit import Commit, Plan, bytes_of, index_text, is_news, listed_outside, overtaken, with_index
 from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
-from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
+from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Rules, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
@@ -50,6 +51,9 @@ class MemoryFolder:
         cache: what processes before this one knew; None for nothing.
     """
 
+    away: str | None = None  # with `places`, what only a memory with mounts has to tell
+    places: tuple[Place, ...] = ()
+
     def __init__(
         self,
         backend: Backend,
@@ -65,9 +69,9 @@ class MemoryFolder:
         self._policy, self._confirm = policy, confirm
         root = getattr(backend, "watchable_root", None) if self.config.watch and not self.is_read_only else None
         self._view = View(backend, self.limits, self.config.languages, Watcher(root) if root else None, cache)
-        self._catalog = self._view.catalog
-        self._search = Search(backend, self._catalog, self.config)
-        self.journals = Journals(backend, self._catalog, self.config.languages)
+        self.catalog = self._view.catalog
+        self._search = Search(self.read_many, self.catalog, self.config)
+        self.journals = Journals(backend, self.catalog, self.config.languages)
         self._lock = asyncio.Lock()
         self.index_problem: str | None = None
 
@@ -79,22 +83,27 @@ class MemoryFolder:
     @property
     def scanned(self) -> bool:
         """Whether the folder has been looked at: before, no files does not mean that there are none."""
-        return self._catalog.scanned
+        return self.catalog.scanned
 
     @property
     def files(self) -> Mapping[str, Known]:
         """Every memory file as of the last `refresh`, by path."""
-        return self._catalog.files
+        return self.catalog.files
 
     @property
     def skipped(self) -> Mapping[str, str]:
         """What the last `refresh` did not follow or could not read, with the reason."""
-        return self._catalog.skipped
+        return self.catalog.skipped
 
     @property
     def listed(self) -> Mapping[str, index.Listed]:
         """What the index says of each file that could be read, now or before it broke."""
-        return self._catalog.headers.listed
+        return self.catalog.headers.listed
+
+    @property
+    def outdated(self) -> Set[str]:
+        """The files that today have expired or are superseded: agents are not shown them unasked."""
+        return self._search.outdated
 
     @property
     def change_mark(self) -> int:
@@ -123,8 +132,7 @@ class MemoryFolder:
         Raises:
             InvalidPath, NotThere, Unavailable, UnsafeFile
         """
-        found = await self.read_many([path])
-        file = found[path]
+        file = (await self.read_many([path]))[path]
         if isinstance(file, FileProblem):
             raise problem_error(path, file)
         return file.data
@@ -141,7 +149,7 @@ class MemoryFolder:
         """Look at every visible file, memory file or not."""
         if not self.scanned:
             await self.refresh()
-        return await self.backend.scan(self._catalog.versions)
+        return await self.backend.scan(self.catalog.versions)
 
     async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
         """Memory files that share words with the query, best first, as of the last `refresh`.
@@ -163,21 +171,27 @@ class MemoryFolder:
         try:
             return await search()
         except CACHE_ERRORS as error:  # damaged: all is read anew
-            self._catalog.lose(error)
+            self.catalog.lose(error)
             await self.refresh()
             return await search()
 
-    async def prompt_index(self) -> index.Updated:
-        """The index as an agent sees it: rendered from the headers and people's own lines, within the limits."""
+    async def prompt_index(self, *, rest: bool = True) -> index.Updated:
+        """The index as an agent sees it: headers of what is valid today and people's own lines, within the limits.
+
+        Args:
+            rest: whether a last line says what is left out.
+        """
         text, outside = await self.index_file(), self._view.outside
         if text and outside.changes:
             text = index.update(text, listed_outside(outside), self.listed, self.limits, outside.moved()).text
-        return index.render(text, {**self.listed, **self._catalog.headers.unreadable}, self.limits)
+        every, hidden = {**self.listed, **self.catalog.headers.unreadable}, self.outdated
+        shown = {path: listed for path, listed in every.items() if path not in hidden} if hidden else every
+        return index.render(text, shown, self.limits, rest=rest)
 
     async def index_file(self) -> str | None:
         """The text of MEMORY.md; None when there is none, or none that can be read: `index_problem` then says why."""
         self.index_problem = None
-        data = self._catalog.index_data
+        data = self.catalog.index_data
         try:
             if data is None:
                 found = (await self.read_many([INDEX]))[INDEX]
@@ -201,7 +215,7 @@ class MemoryFolder:
 
         Raises:
             Conflict: with the current text; nothing was written.
-            InvalidPath, InvalidMemoryFile, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
+            InvalidPath, InvalidMemoryFile, NotThere, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
         """
         for change in changes:
             check_change(change, plain)
@@ -212,21 +226,22 @@ class MemoryFolder:
     async def _apply(self, changes: Sequence[Change], author: str, reason: str, dry_run: bool, plain: bool) -> Applied:
         renames = [change for change in changes if isinstance(change, Rename)]
         named_anew = plain and not all(isinstance(change, Replace | Delete) for change in changes)
-        if renames or named_anew or not self._catalog.scanned:
+        if renames or named_anew or not self.catalog.scanned:
             await self._view.refresh(scan=named_anew)
-        commit_id = uuid.uuid4().hex
-        lookalike = self._catalog.lookalike if plain else self._catalog.headers.lookalike
-        rules = Rules(self.types, author.startswith("agent:"), lookalike, plain)
-        give_up = time.monotonic() + GIVE_UP_S
+        if any(isinstance(change, Append) for change in changes):
+            return Applied(*await append(self.backend, self._view, changes, author, reason, dry_run), None)
+        commit_id, give_up = uuid.uuid4().hex, time.monotonic() + GIVE_UP_S
+        names = self.catalog if plain else self.catalog.headers
+        rules = Rules(self.types, author.startswith("agent:"), names.lookalike, plain)
         assumed = self._view.assumed(changes)
         while True:
-            moves = moves_of(renames, self._catalog.versions if plain else self.files, plain)
+            moves = moves_of(renames, self.catalog.versions if plain else self.files, plain)
             named = [path for change in changes for path in ((change.new_path,) if isinstance(change, Rename) else (change.path,))]
             touched = [*named, *moves, *moves.values()]
             found = assumed or await self._view.current(touched)
             settled = settle(changes, {path: bytes_of(path, found[path]) for path in touched}, moves, rules)
             commit = Commit(commit_id, author, reason, settled, renames)
-            plan = commit.plan(self._catalog, found[INDEX], self._view.outside, self._view.outside_data(found), self.limits)
+            plan = commit.plan(self.catalog, found[INDEX], self._view.outside, self._view.outside_data(found), self.limits)
             if dry_run or not any(item.before != item.after for item in settled):
                 return Applied(None, tuple(settled), plan.index, plan.warnings)
             try:
@@ -248,9 +263,9 @@ class MemoryFolder:
         now_ns = time.time_ns()
         for item in commit.settled:
             if item.after is None:
-                self._catalog.forget(item.path)
+                self.catalog.forget(item.path)
             elif item.path != INDEX and item.before != item.after:
-                self._catalog.wrote(item.path, item.after, now_ns)
+                self.catalog.wrote(item.path, item.after, now_ns)
         self._view.mark_changed(plan.listed)
         outside = self._view.take_outside()
         if not index_written:
@@ -258,19 +273,15 @@ class MemoryFolder:
             found = await self._view.write_index({**listed_outside(outside), **plan.listed}, {**outside.moved(), **renamed})
             return Applied(commit.id, tuple(commit.settled), *found)
         if plan.index_data is not None:
-            self._catalog.wrote(INDEX, plan.index_data, now_ns)
+            self.catalog.wrote(INDEX, plan.index_data, now_ns)
         files = (replace(item, after=plan.index_data or item.before) if item.path == INDEX else item for item in commit.settled)
         return Applied(commit.id, tuple(files), plan.index, plan.warnings)
 
     async def unlink(self, path: str, author: str) -> None:
-        """Remove a symbolic link, and nothing that it leads to; there is nothing in it for the history to keep.
-
-        Raises:
-            Conflict, InvalidPath, PermissionDenied, Unavailable, UnsafeFile: nothing was removed.
-        """
+        """Remove a symbolic link, and nothing that it leads to; there is nothing in it for the history to keep."""
         await permit([Delete(check(path))], author, self._policy, self._confirm)
         async with self._lock:
-            await self.backend.commit(uuid.uuid4().hex, [DeleteOp(path, LINK)])
+            await self._view.unlink(path)
 
     async def recover(self) -> None:
         """Finish a commit that was cut short, if the log's end shows one; a folder that can't be written is left as it is."""

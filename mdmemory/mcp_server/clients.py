@@ -35,7 +35,7 @@ def snippet(client: str, command: Sequence[str]) -> tuple[str, str]:
         lines = f"command = {_toml(program)}", f"args = [{', '.join(map(_toml, arguments))}]"
         return "~/.codex/config.toml", "\n".join(("[mcp_servers.memory]", *lines))
     if client not in _JSON:
-        raise InvalidArguments(f"there is no snippet for {client!r:.40}; there are {', '.join(CLIENTS)}")
+        raise InvalidArguments(f"{client!r:.60} is neither a file with settings nor a client; there are {', '.join(CLIENTS)}")
     place, key = _JSON[client]
     entry: dict[str, Any] = {"command": program, "args": arguments}
     if client == "vscode":

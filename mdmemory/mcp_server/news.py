@@ -21,8 +21,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mdmemory.errors import InvalidArguments, MdmemoryError
+from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.known import INDEX
-from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.mcp_server.resources import SCHEME, uri_of
 from mdmemory.mcp_server.tools import MAX_SESSIONS, session_of
 
@@ -45,7 +45,7 @@ class Peer:
 class News:
     """Looks at the folder while the server runs, and tells what changed."""
 
-    def __init__(self, folder: MemoryFolder) -> None:
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self._bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self._bus, max_subscriptions=MAX_SESSIONS)
@@ -92,7 +92,8 @@ class News:
             await asyncio.wait([task])
 
     async def _watch(self) -> None:
-        pause = WATCHED_S if getattr(self.folder.backend, "watchable_root", None) else FAR_S
+        backends = [part.backend for part in parts_of(self.folder).values()]
+        pause = WATCHED_S if all(getattr(backend, "watchable_root", None) for backend in backends) else FAR_S
         while True:
             await asyncio.sleep(pause)
             try:

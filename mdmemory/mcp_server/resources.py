@@ -10,8 +10,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from mdmemory.files.memory_file import decode
+from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.known import INDEX, Known, is_memory_path, listed_as
-from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.render import moment
 
 SCHEME: Final = "mdmemory:///"
@@ -28,7 +28,7 @@ def uri_of(path: str) -> str:
 class Resources:
     """The index and every memory file of a folder."""
 
-    def __init__(self, folder: MemoryFolder) -> None:
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:

@@ -19,7 +19,7 @@ from mdmemory.agent.instructions import instructions
 from mdmemory.agent.recalling import quoted_for_model, recall
 from mdmemory.care.doctor import examine
 from mdmemory.errors import MdmemoryError
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.mcp_server.news import News
 from mdmemory.mcp_server.resources import Resources
 from mdmemory.mcp_server.tools import Tools
@@ -110,7 +110,7 @@ async def serve_stdio(memory: Memory) -> None:
 class Prompts:
     """What a person picks in their client: recall, remember, review."""
 
-    def __init__(self, folder: MemoryFolder) -> None:
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
@@ -151,7 +151,7 @@ class Prompts:
         return render("prompt_review", own, index=(await folder.prompt_index()).text.strip(), findings=findings)
 
 
-async def _instructions(folder: MemoryFolder) -> str:
+async def _instructions(folder: Folder) -> str:
     try:
         await folder.refresh()
         return await instructions(folder)

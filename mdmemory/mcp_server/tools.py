@@ -19,7 +19,7 @@ from mdmemory.agent.searching import DEFAULT_FILES, found, search_keywords
 from mdmemory.agent.tools import Tool, Toolset
 from mdmemory.backends.protocol import File, etag_of
 from mdmemory.errors import MdmemoryError
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.render import render
 
 Context = ServerRequestContext[Any, Any]
@@ -70,7 +70,7 @@ class Tools:
     A client of the protocol without sessions gets an etag with what it reads, and gives it with what it writes.
     """
 
-    def __init__(self, folder: MemoryFolder) -> None:
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self._toolsets: OrderedDict[str, Toolset] = OrderedDict()
 

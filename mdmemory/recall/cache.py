@@ -9,7 +9,6 @@ The versions of all files lie in one piece, which loads in milliseconds, with th
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import secrets
@@ -23,17 +22,17 @@ from pathlib import Path
 from mdmemory.backends.listing import Versions
 from mdmemory.backends.mounts import is_own_disk
 from mdmemory.backends.protocol import Version
-from mdmemory.recall.packing import as_version, packed, unpacked
+from mdmemory.recall.packing import packed, unpacked
 
 logger = logging.getLogger("mdmemory")
-SCHEMA = 2
+SCHEMA = 3
 CACHE_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)  # what is read may make no sense either
 BUSY_S = 30.0  # another process writes a thousand files at a time, which takes a second
 UNUSED_DAYS = 90
 _TABLES = """
     CREATE TABLE file (
         id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
-        seq INTEGER, writer INTEGER, version TEXT, header TEXT,
+        seq INTEGER, writer INTEGER, version, header TEXT,
         day INTEGER, mtime_ns INTEGER, passages INTEGER, speakers TEXT, units TEXT
     );
     CREATE INDEX file_by_seq ON file(seq);
@@ -132,7 +131,7 @@ class Cache:
 
     def _since(self, seq: int) -> Iterator[tuple[str, Version | None, str | None]]:
         rows = self.db.execute("SELECT path, version, header FROM file WHERE seq > ? AND writer <> ?", (seq, self._writer))
-        return ((path, version and as_version(json.loads(version)), header) for path, version, header in rows.fetchall())
+        return iter(rows.fetchall())
 
     def _next_seq(self) -> int:
         """The next number of a change; nobody else counts on during a transaction."""
@@ -155,7 +154,7 @@ class Cache:
     def note(self, path: str, version: Version, header: str) -> None:
         """Keep a file's version and header."""
         with self.changing():
-            values = (self._next_seq(), self._writer, json.dumps(version), header, path)
+            values = (self._next_seq(), self._writer, version, header, path)
             self.db.execute("UPDATE file SET seq = ?, writer = ?, version = ?, header = ? WHERE path = ?", values)
 
     def forget(self, path: str) -> None:
