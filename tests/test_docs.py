@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from anthropic_server import AnthropicServer, remembers_tea
 from command import REPOSITORY, write
 from transcript import hide_dates, read, replay
 from transcript import write as as_text
@@ -40,8 +41,17 @@ def printed(code: str, names: dict[str, Any]) -> str:
     return hide_dates(output.getvalue())
 
 
+@pytest.fixture
+def claude(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server of Anthropic's messages, which its SDK is pointed at."""
+    with AnthropicServer(remembers_tea) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+        yield
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[path.name for path in PAGES])
-@pytest.mark.usefixtures("server")  # what a page says of E2B is said to that server
+@pytest.mark.usefixtures("server", "claude")  # what a page says to E2B or to Anthropic is said to those servers
 def test_every_block_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one folder, from top to bottom, files are as shown, Python prints what follows it, and commands what stands below them."""
     monkeypatch.chdir(tmp_path)

@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any, TypeVar, Unpack
 
 from mdmemory.backends.paths import check, owner
-from mdmemory.backends.protocol import Backend, File, FileProblem, problem_error
+from mdmemory.backends.protocol import Backend, File, FileProblem, Scan, problem_error
 from mdmemory.errors import InvalidArguments, MdmemoryError, PermissionDenied, Unavailable
 from mdmemory.files import index
-from mdmemory.files.changes import Change
-from mdmemory.folder.catalogs import Catalogs, Joined
+from mdmemory.files.changes import Change, Delete
+from mdmemory.folder.catalogs import Catalogs, Joined, joined
 from mdmemory.folder.known import Known
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.mounts import Part, called, place_of
@@ -57,8 +57,7 @@ class MountedFolder:
         home_only: bool = False,
     ) -> None:
         home = parts[""].folder
-        self.config, self.types, self.limits = home.config, home.types, home.limits
-        self.journals = home.journals
+        self.config, self.types, self.limits, self.journals = home.config, home.types, home.limits, home.journals
         self.away: str | None = None
         """Which mounts the last `refresh` could not look at, and why; None when it saw all."""
         self._parts, self._policy, self._confirm = parts, policy, confirm
@@ -175,11 +174,7 @@ class MountedFolder:
         return frozenset(changed)
 
     async def read(self, path: str) -> bytes:
-        """The bytes of one file.
-
-        Raises:
-            InvalidPath, NotThere, PermissionDenied, Unavailable, UnsafeFile
-        """
+        """As `MemoryFolder.read`; `PermissionDenied` where a mount may not be read."""
         prefix = owner(check(path), self._parts)
         check_reading(path, self._parts[prefix].mount.rights, called(prefix))
         file = (await self.read_many([path]))[path]
@@ -188,12 +183,12 @@ class MountedFolder:
         return file.data
 
     async def read_many(self, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
-        """Several files, in one round trip to each mount.
-
-        Raises:
-            InvalidPath
-        """
+        """Several files, in one round trip to each mount; else as `MemoryFolder.read_many`."""
         return await _read_many(self._parts, paths)
+
+    async def scan(self) -> Scan:
+        """As `MemoryFolder.scan`, of every mount that may be read."""
+        return joined({prefix: await folder.scan() for prefix, folder in self.parts.items()}, self._parts)
 
     async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
         """Memory files of all mounts that share words with the query, in one ranking, as of the last `refresh`.
@@ -254,7 +249,9 @@ class MountedFolder:
         """The text of the home's MEMORY.md; None when there is none, or none that can be read."""
         return await self._parts[""].folder.index_file()
 
-    async def apply(self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False) -> Applied:
+    async def apply(
+        self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False, plain: bool = False
+    ) -> Applied:
         """As `MemoryFolder.apply`, with one commit for each mount that the changes name, in their order.
 
         A move from one mount to another is a copy, and then a deletion.
@@ -263,8 +260,13 @@ class MountedFolder:
             Conflict, InvalidPath, InvalidMemoryFile, NotThere, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
             MdmemoryError: a later commit failed; says which files the earlier ones wrote.
         """
-        steps = await self._router.steps(changes, author, self._policy, self._confirm)
-        return await apply_steps(steps, author, reason, dry_run=dry_run)
+        steps = await self._router.steps(changes, author, self._policy, self._confirm, plain=plain)
+        return await apply_steps(steps, author, reason, dry_run=dry_run, plain=plain)
+
+    async def unlink(self, path: str, author: str) -> None:
+        """As `MemoryFolder.unlink`, in the mount that the path names."""
+        (step,) = await self._router.steps([Delete(path)], author, self._policy, self._confirm, plain=True)
+        await step.part.folder.unlink(path.removeprefix(step.prefix), author)
 
     async def recover(self) -> None:
         """Finish commits that were cut short, as `MemoryFolder.recover` does."""

@@ -1,0 +1,1 @@
+"""Doors for frameworks: each a thin module over the public names, with an extra of its own."""
