@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from mdmemory import open_memory
 
 NOBODY = 65_534
 
@@ -21,7 +25,7 @@ def start(work: Callable[[], object], *, uid: int | None = None) -> int:
         return pid
     try:
         if uid is not None and os.getuid() == 0:
-            import watchdog.observers.inotify_c  # noqa: F401  # while the place where Python is installed can be read
+            load_all()
 
             os.setgroups([])
             os.setgid(uid)
@@ -31,6 +35,24 @@ def start(work: Callable[[], object], *, uid: int | None = None) -> int:
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
+
+
+def load_all() -> None:
+    """Have modules and prompts loaded by what uses them: another user may not be able to read where they are."""
+    import watchdog.observers.inotify_c  # noqa: F401  # for this alone
+
+    async def have_a_turn() -> None:
+        async with open_memory("memory://") as memory:
+            await memory.tools.call("Add", {"thinking": "", "content": "A boat."})
+            async with memory.session("s").turn("Which boat?") as turn:
+                await turn.system_prompt()
+                await turn.take_hint()
+                await turn.finish("That one.")
+            await memory.context("boat")
+
+    thread = threading.Thread(target=lambda: asyncio.run(have_a_turn()))  # the test may have a loop of its own
+    thread.start()
+    thread.join()
 
 
 def end(pid: int) -> int:
