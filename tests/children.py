@@ -38,7 +38,7 @@ def start(work: Callable[[], object], *, uid: int | None = None) -> int:
 
 
 def load_all() -> None:
-    """Have modules and prompts loaded by what uses them: another user may not be able to read where they are."""
+    """Have modules imported by what uses them: another user may not be able to read where they are."""
     import watchdog.observers.inotify_c  # noqa: F401  # for this alone
 
     async def have_a_turn() -> None:

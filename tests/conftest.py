@@ -13,6 +13,7 @@ from e2b_server import E2BServer
 from folders import on_disk
 from hypothesis import settings
 from shells import new_shell, run
+from watching import Pair, watched
 
 from mdmemory import Memory, Toolset, open_memory
 from mdmemory.backends.e2b import E2BShell
@@ -85,3 +86,11 @@ async def root(tmp_path: Path) -> Path:
     on_disk(tmp_path / "memory", FILES)
     await asyncio.sleep(STABLE_S)
     return tmp_path / "memory"
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
+    """A watched folder at `tmp_path / "memory"`, and what counts its calls."""
+    folder, backend = await watched(tmp_path / "memory")
+    yield folder, backend
+    await folder.close()

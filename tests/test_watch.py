@@ -5,30 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from counting import CountingBackend
 from folders import memory
-from watching import watched
+from watching import Pair
 
 from mdmemory.backends.local import LocalBackend
 from mdmemory.files.changes import Create
-from mdmemory.folder.memory_folder import MemoryFolder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every look is a scan")
-
-
-@pytest.fixture
-async def pair(tmp_path: Path) -> AsyncIterator[tuple[MemoryFolder, CountingBackend]]:
-    """A watched folder at `tmp_path / "memory"`, and what counts its calls."""
-    folder, backend = await watched(tmp_path / "memory")
-    yield folder, backend
-    await folder.close()
-
-
-Pair = tuple[MemoryFolder, CountingBackend]
 
 
 async def test_a_quiet_folder_costs_nothing(pair: Pair, tmp_path: Path) -> None:

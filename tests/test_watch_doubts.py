@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from children import end, start
 from command import COMMAND, environment
 from counting import CountingBackend
 from folders import memory, on_disk
-from watching import threads, watched
+from watching import Pair, threads, watched
 
 from mdmemory import Config
 from mdmemory.backends.local import LocalBackend
@@ -29,17 +29,6 @@ from mdmemory.folder.watch import Watcher
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every look is a scan")
 MAX_QUEUED = Path("/proc/sys/fs/inotify/max_queued_events")
-
-
-@pytest.fixture
-async def pair(tmp_path: Path) -> AsyncIterator[tuple[MemoryFolder, CountingBackend]]:
-    """A watched folder at `tmp_path / "memory"`, and what counts its calls."""
-    folder, backend = await watched(tmp_path / "memory")
-    yield folder, backend
-    await folder.close()
-
-
-Pair = tuple[MemoryFolder, CountingBackend]
 
 
 async def test_hidden_folders_and_other_files_are_nobodys_concern(pair: Pair, tmp_path: Path) -> None:

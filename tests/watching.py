@@ -13,6 +13,8 @@ from mdmemory.backends.local import LocalBackend
 from mdmemory.files.changes import Create
 from mdmemory.folder.memory_folder import MemoryFolder
 
+Pair = tuple[MemoryFolder, CountingBackend]
+
 
 def threads() -> list[threading.Thread]:
     """The watchers' threads in this process."""
