@@ -20,7 +20,10 @@ ALLOWED = set(
     """mdmemory click jinja2 markupsafe numpy platformdirs python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
     pip setuptools""".split()  # the last two come with the environment
 )
-NEEDS_AN_EXTRA = {"mdmemory.testing.conformance": "pytest"}
+NEEDS_AN_EXTRA = {
+    "mdmemory.adapters.pydantic_ai": "pydantic_ai",
+    "mdmemory.testing.conformance": "pytest",
+}
 IMPORT_ALL = """
 import importlib, json, pkgutil, mdmemory
 names, missing = [], {}
@@ -88,7 +91,7 @@ def test_the_wheel_has_the_package_and_nothing_beside_it(installed: Installed, r
 @group
 @long
 def test_every_installed_module_can_be_imported(installed: Installed, repository: Path) -> None:
-    """Without any extra, and away from the repository, no module misses anything, save the suite that is for pytest."""
+    """Without any extra, and away from the repository, no module misses anything, save the suite that is for pytest and the adapters of frameworks."""
     where, names, missing = installed.run(IMPORT_ALL)
     modules = (path.relative_to(repository).with_suffix("") for path in (repository / "mdmemory").rglob("*.py"))
     expected = {".".join(module.parts).removesuffix(".__init__") for module in modules} - {"mdmemory"}

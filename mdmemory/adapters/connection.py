@@ -1,0 +1,148 @@
+"""What the adapters are made of: a turn for each run of an agent, its tools, and its hints where they stood. Floor 7."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypedDict, TypeVar
+from weakref import WeakKeyDictionary
+
+from mdmemory.adapters.bridge import Bridge
+from mdmemory.agent.session import Session, TurnStart
+from mdmemory.agent.tools import Mode, Tool, ToolResult, Toolset
+from mdmemory.agent.turn import Turn
+from mdmemory.agent.write_back import When
+from mdmemory.errors import ConfigError
+from mdmemory.memory import Memory
+
+T = TypeVar("T")
+
+
+class Options(TypedDict, total=False):
+    """How a session is to be; see `Memory.session`."""
+
+    user: str
+    agent: str
+    mode: Mode
+    write_back: When
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Around the imports of a framework: where it is missing, the error says how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f'There is no {error.name}. Install it: pip install "mdmemory[{name}]"', name=error.name
+        ) from None
+
+
+class Connection:
+    """A memory as one agent of a framework is given it.
+
+    Args:
+        memory: an open one; from `mdmemory.adapters.bridge` where the framework is called synchronously.
+        session: the id of the conversation; without one it is the framework's own, and where that has none each run is a new one.
+        prefix: stands before the names of the tools, which otherwise may clash with others.
+    """
+
+    def __init__(self, memory: Memory | Bridge, session: str | None, prefix: str, options: Options) -> None:
+        self.prefix, self._session, self._options = prefix, session, options
+        self._bridge = memory if isinstance(memory, Bridge) else None
+        self._memory = memory.memory if isinstance(memory, Bridge) else memory
+        self._hints: WeakKeyDictionary[Session, list[tuple[int, Any, Any]]] = WeakKeyDictionary()
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools, for a framework that wants to know them before a run; each call goes to the run."""
+        toolset = Toolset(self._memory.folder, "agent:", mode=self._options.get("mode", "both"))
+        return [replace(tool, name=self.prefix + tool.name) for tool in toolset.tools]
+
+    async def begin(self, text: str, conversation: str | None = None, *, is_first: bool = False) -> Run:
+        """Begin a run with what the user said.
+
+        Args:
+            conversation: the framework's id of it.
+            is_first: no earlier messages of it are in the model's context, so no earlier hints either.
+        """
+        session = self._memory.session(self._session or conversation, **self._options)
+        if is_first:
+            session.compacted()
+            self._hints.pop(session, None)
+        turn = await self.wait(_begun(session.turn(text)))
+        return Run(self, turn, self._hints.setdefault(session, []))
+
+    async def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do it where the memory lives."""
+        return await (work if self._bridge is None else self._bridge.wait(work))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do it in a synchronous call.
+
+        Raises:
+            ConfigError: the memory was opened on an event loop.
+        """
+        if self._bridge is None:
+            work.close()
+            raise ConfigError("For synchronous calls, open the memory with mdmemory.adapters.bridge.open_memory.")
+        return self._bridge.run(work)
+
+
+class Run:
+    """One run of an agent: the user's message, and the reply to it; made by `Connection.begin`."""
+
+    def __init__(self, connection: Connection, turn: Turn, hints: list[tuple[int, Any, Any]]) -> None:
+        self.turn = turn
+        self._connection, self._hints = connection, hints
+
+    async def prompt(self, base: str = "") -> str:
+        """The system prompt: `base`, the instructions and the index."""
+        return await self._connection.wait(self.turn.system_prompt(base))
+
+    async def hint(self) -> str:
+        """The hint that is ready, or ""; asked for before each call of the model."""
+        return str(await self._connection.wait(self.turn.take_hint()) or "")
+
+    async def hinted(self, items: Sequence[T], make: Callable[[str], T]) -> list[T]:
+        """What to send the model, for frameworks that forget what is added to it: with all hints, each where it stood first."""
+        kept = [(at, after, made) for at, after, made in self._hints if at <= len(items) and items[at - 1] == after]
+        if hint := await self.hint():
+            kept.append((len(items), items[-1], make(hint)))
+        self._hints[:] = kept
+        whole = list(items)
+        for at, _, made in reversed(kept):
+            whole.insert(at, made)
+        return whole
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolResult:
+        """Call a tool of the memory."""
+        return await self._connection.wait(self.turn.tools.call(name.removeprefix(self._connection.prefix), arguments))
+
+    def called(self, calls: Iterable[tuple[str, str, str]], text: str | None = None) -> None:
+        """Note for the journal that the model called tools.
+
+        Args:
+            calls: id, name and arguments as JSON.
+        """
+        names = {tool.name: tool.name.removeprefix(self._connection.prefix) for tool in self._connection.tools}
+        functions = [(id, {"name": names.get(name, name), "arguments": arguments}) for id, name, arguments in calls]
+        parts = [{"id": id, "type": "function", "function": function} for id, function in functions]
+        self.turn.record({"role": "assistant", "content": text or None, "tool_calls": parts})
+
+    def answered(self, id: str, text: str) -> None:
+        """Note for the journal what a tool answered."""
+        self.turn.record({"role": "tool", "tool_call_id": id, "content": text})
+
+    async def finish(self, reply: str) -> None:
+        """End the run with its reply."""
+        await self._connection.wait(self.turn.finish(reply))
+
+    async def cancel(self) -> None:
+        """End the run without one; after `finish` it changes nothing."""
+        await self._connection.wait(self.turn.cancel())
+
+
+async def _begun(start: TurnStart) -> Turn:
+    return await start
