@@ -17,6 +17,8 @@ from mdmemory.errors import ConfigError
 from mdmemory.memory import Memory
 
 T = TypeVar("T")
+_HINTS: WeakKeyDictionary[Session, list[tuple[int, Any, Any]]] = WeakKeyDictionary()
+"""The hints that stand in each conversation: at which item, behind which, and what was made of them."""
 
 
 class Options(TypedDict, total=False):
@@ -52,7 +54,6 @@ class Connection:
         self.prefix, self._session, self._options = prefix, session, options
         self._bridge = memory if isinstance(memory, Bridge) else None
         self._memory = memory.memory if isinstance(memory, Bridge) else memory
-        self._hints: WeakKeyDictionary[Session, list[tuple[int, Any, Any]]] = WeakKeyDictionary()
 
     @property
     def tools(self) -> list[Tool]:
@@ -70,9 +71,9 @@ class Connection:
         session = self._memory.session(self._session or conversation, **self._options)
         if is_first:
             session.compacted()
-            self._hints.pop(session, None)
+            _HINTS.pop(session, None)
         turn = await self.wait(_begun(session.turn(text)))
-        return Run(self, turn, self._hints.setdefault(session, []))
+        return Run(self, turn, _HINTS.setdefault(session, []))
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Do it where the memory lives."""

@@ -86,7 +86,7 @@ class AdapterSuite:
 
     Args:
         name: of the adapter's module, its page and its example.
-        server: what the framework's own client of OpenAI asks.
+        server: what the framework's own client of OpenAI asks, in its page and its example.
     """
 
     host: ClassVar[type[Host]]
