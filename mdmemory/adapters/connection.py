@@ -61,18 +61,19 @@ class Connection:
         toolset = Toolset(self._memory.folder, "agent:", mode=self._options.get("mode", "both"))
         return [replace(tool, name=self.prefix + tool.name) for tool in toolset.tools]
 
-    async def begin(self, text: str, conversation: str | None = None, *, is_first: bool = False) -> Run:
+    async def begin(self, text: str, conversation: str | None = None, id: str | None = None, *, is_first: bool = False) -> Run:
         """Begin a run with what the user said.
 
         Args:
             conversation: the framework's id of it.
+            id: of the message; when a run comes again, the journal keeps what it has under this id.
             is_first: no earlier messages of it are in the model's context, so no earlier hints either.
         """
         session = self._memory.session(self._session or conversation, **self._options)
         if is_first:
             session.compacted()
             _HINTS.pop(session, None)
-        turn = await self.wait(_begun(session.turn(text)))
+        turn = await self.wait(_begun(session.turn(text, id)))
         return Run(self, turn, _HINTS.setdefault(session, []))
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -92,11 +93,28 @@ class Connection:
 
 
 class Run:
-    """One run of an agent: the user's message, and the reply to it; made by `Connection.begin`."""
+    """One run of an agent: the user's message, and the reply to it; made by `Connection.begin`.
+
+    A block that it heads, with `async with` or `with`, ends it when it fails.
+    """
 
     def __init__(self, connection: Connection, turn: Turn, hints: list[tuple[int, Any, Any]]) -> None:
         self.turn = turn
         self._connection, self._hints = connection, hints
+
+    async def __aenter__(self) -> Run:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            await self.cancel()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._connection.run(self.cancel())
 
     async def prompt(self, base: str = "") -> str:
         """The system prompt: `base`, the instructions and the index."""

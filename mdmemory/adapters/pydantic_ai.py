@@ -54,13 +54,11 @@ class MemoryCapability(AbstractCapability[Any]):
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         """Make the run a turn of the session."""
         run = self._run = await self._connection.begin(_text(ctx.prompt), ctx.conversation_id, is_first=not ctx.messages)
-        try:
+        async with run:
             result = await handler()
             _note(run, result.new_messages())
             await run.finish(str(result.output))
             return result
-        finally:
-            await run.cancel()
 
     async def before_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
         """Add the hint that is ready to the conversation."""

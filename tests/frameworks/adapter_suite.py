@@ -277,7 +277,7 @@ class AdapterSuite:
         """The framework's page in docs/adapters, with a model that knows only what it is told."""
         monkeypatch.chdir(tmp_path)
         with self.server(lambda request: "Around West Lake." if BODY in json.dumps(request) else "Where do you live?") as server:
-            for name, value in _endpoint(server).items():
+            for name, value in endpoint(server).items():
                 monkeypatch.setenv(name, value)
             try_page(REPOSITORY / f"docs/adapters/{self.name}.md", tmp_path)
         assert server.requests
@@ -286,7 +286,7 @@ class AdapterSuite:
         """AM3: what one process saves is in the prompt and in the first hint of the next."""
         save = Answer(calls=[("Write", {"file_path": "home.md", "content": HOME})])
         with self.server([save, "Saved.", "Around West Lake.", "You are welcome."]) as server:
-            env = environment(**_endpoint(server))
+            env = environment(**endpoint(server))
             command = [sys.executable, str(REPOSITORY / f"examples/with_{self.name}.py"), "m", "memory"]
             for texts, printed in ((["Remember where I live."], "Saved."), (["Any walks in my city?", "Thanks!"], "Around")):
                 done = subprocess.run([*command, *texts], cwd=tmp_path, env=env, capture_output=True, encoding="utf-8", check=False)
@@ -297,7 +297,8 @@ class AdapterSuite:
         assert BODY in json.dumps(server.requests[3].json)
 
 
-def _endpoint(server: ScriptedServer) -> dict[str, str]:
+def endpoint(server: ScriptedServer) -> dict[str, str]:
+    """The environment in which a client of OpenAI's asks this server."""
     return {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
 
 
