@@ -15,14 +15,21 @@ class ResponsesServer(ScriptedServer):
 
     def body(self, request: Request, answer: Answer) -> dict[str, Any]:
         """A response."""
+        number = len(self.requests)  # names are never given twice
         said = {"type": "output_text", "text": answer.content or "", "annotations": []}
-        message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [said]}
+        message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed", "content": [said]}
         calls = [
-            {"id": f"fc_{n}", "type": "function_call", "call_id": f"call_{n}", "name": name, "arguments": text_of(arguments)}
+            {
+                "id": f"fc_{number}_{n}",
+                "type": "function_call",
+                "call_id": f"call_{number}_{n}",
+                "name": name,
+                "arguments": text_of(arguments),
+            }
             for n, (name, arguments) in enumerate(answer.calls)
         ]
         return {
-            "id": "resp_1",
+            "id": f"resp_{number}",
             "object": "response",
             "created_at": 1_700_000_000,
             "model": request.json["model"],
