@@ -21,6 +21,8 @@ ALLOWED = set(
     pip setuptools""".split()  # the last two come with the environment
 )
 NEEDS_AN_EXTRA = {
+    "mdmemory.adapters.agentscope": "agentscope",
+    "mdmemory.adapters.agentscope_workspace": "agentscope",
     "mdmemory.adapters.deepagents": "deepagents",
     "mdmemory.adapters.langchain": "langchain",
     "mdmemory.adapters.langgraph": "langchain_core",

