@@ -28,6 +28,7 @@ NEEDS_AN_EXTRA = {
     "mdmemory.adapters.langgraph": "langchain_core",
     "mdmemory.adapters.openai_agents": "agents",
     "mdmemory.adapters.pydantic_ai": "pydantic_ai",
+    "mdmemory.adapters.strands": "strands",
     "mdmemory.testing.conformance": "pytest",
 }
 IMPORT_ALL = """
