@@ -24,6 +24,7 @@ NEEDS_AN_EXTRA = {
     "mdmemory.adapters.agentscope": "agentscope",
     "mdmemory.adapters.agentscope_workspace": "agentscope",
     "mdmemory.adapters.deepagents": "deepagents",
+    "mdmemory.adapters.google_adk": "google",
     "mdmemory.adapters.langchain": "langchain",
     "mdmemory.adapters.langgraph": "langchain_core",
     "mdmemory.adapters.openai_agents": "agents",
