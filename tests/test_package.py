@@ -29,6 +29,7 @@ NEEDS_AN_EXTRA = {
     "mdmemory.adapters.langgraph": "langchain_core",
     "mdmemory.adapters.openai_agents": "agents",
     "mdmemory.adapters.pydantic_ai": "pydantic_ai",
+    "mdmemory.adapters.smolagents": "smolagents",
     "mdmemory.adapters.strands": "strands",
     "mdmemory.testing.conformance": "pytest",
 }

@@ -126,13 +126,12 @@ class Run:
 
     async def hinted(self, items: Sequence[T], make: Callable[[str], T]) -> list[T]:
         """What to send the model, for frameworks that forget what is added to it: with all hints, each where it stood first."""
-        kept = [(at, after, made) for at, after, made in self._hints if at <= len(items) and items[at - 1] == after]
         if hint := await self.hint():
-            kept.append((len(items), items[-1], make(hint)))
-        self._hints[:] = kept
+            self._hints.append((len(items), items[-1], make(hint)))
         whole = list(items)
-        for at, _, made in reversed(kept):
-            whole.insert(at, made)
+        for at, after, made in reversed(self._hints):
+            if at <= len(items) and items[at - 1] == after:  # else it is another agent's view of the conversation
+                whole.insert(at, made)
         return whole
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolResult:

@@ -95,11 +95,13 @@ class AdapterSuite:
     Args:
         name: of the adapter's module, its page and its example.
         server: what the framework's own client of OpenAI asks, in its page and its example.
+        model: what it asks elsewhere.
     """
 
     host: ClassVar[type[Host]]
     name: ClassVar[str]
     server: ClassVar[type[ScriptedServer]] = OpenAIServer
+    model: ClassVar[type[OpenAIServer]] = OpenAIServer
 
     @pytest.fixture
     def root(self, tmp_path: Path) -> Path:
@@ -110,18 +112,18 @@ class AdapterSuite:
 
     async def test_the_system_prompt_carries_the_index(self, root: Path) -> None:
         """AM2: instructions and index stand behind the agent's own, the same text in each call of the conversation."""
-        with OpenAIServer([SAVE, "Saved.", "Again."]) as server:
+        with self.model([SAVE, "Saved.", "Again."]) as server:
             async with open_memory(root) as memory:
                 host = self.host(memory, server)
                 await host.ask("Remember: we deploy on Tuesdays.")
                 await host.ask("Thanks.")
         prompts = [system(messages) for messages in sent(server)]
-        assert prompts[0].count(LINE) == 1 and prompts[0].startswith("Be kind.")
+        assert prompts[0].count(LINE) == 1 and 0 <= prompts[0].find("Be kind.") < prompts[0].index(LINE)
         assert prompts == [prompts[0]] * 3
 
     async def test_tools_are_offered_and_called(self, root: Path) -> None:
         """AM1: the model is told of the tools with their schemas, its call writes, and it reads what came of it."""
-        with OpenAIServer([SAVE, "Saved."]) as server:
+        with self.model([SAVE, "Saved."]) as server:
             async with open_memory(root) as memory:
                 assert await self.host(memory, server).ask("Remember: we deploy on Tuesdays.") == "Saved."
                 expected = {tool.name: tool.input_schema["properties"].keys() for tool in memory.tools.tools}
@@ -130,26 +132,25 @@ class AdapterSuite:
         }
         assert {name: offered[name].keys() for name in expected} == expected
         assert (root / "deploy.md").read_text() == DEPLOY
-        assert [message for message in sent(server)[1] if message["role"] == "tool" and "Created deploy.md." in text(message)]
+        assert ["Created deploy.md." in json.dumps(messages) for messages in sent(server)] == [False, True]
 
     async def test_a_wrong_call_is_answered_with_how_to_mend_it(self, root: Path) -> None:
         """An error of a tool goes to the model, and the run goes on."""
-        with OpenAIServer([Answer(calls=[("Read", {"file_path": "nope.md"})]), "Sorry."]) as server:
+        with self.model([Answer(calls=[("Read", {"file_path": "nope.md"})]), "Sorry."]) as server:
             async with open_memory(root) as memory:
                 assert await self.host(memory, server).ask("Hello") == "Sorry."
         assert "There is no nope.md. Read . to list" in text(sent(server)[1][-1])
 
     async def test_a_hint_arrives_before_the_first_call_and_stays(self, root: Path) -> None:
         """AM5, H1: it stands once behind the user's message, also in all later requests, which only grow at their end."""
-        with OpenAIServer([SAVE, "By the lake.", "You are welcome."]) as server:
+        with self.model([SAVE, "By the lake.", "You are welcome."]) as server:
             async with open_memory(root) as memory:
                 host = self.host(memory, server)
                 await host.ask("Any walks in my city?")
                 await host.ask("Thanks for the walks in my city!")
         first, second, third = sent(server)
-        assert [BODY in text(message) for message in first[-2:]] == [False, True] or (
-            text(first[-1]).startswith("Any walks in my city?") and BODY in text(first[-1])
-        )
+        said = "\n".join(text(message) for message in first if message["role"] == "user")
+        assert 0 <= said.index("Any walks in my city?") < said.index(BODY)
         assert second[: len(first)] == first and third[: len(second)] == second
         assert json.dumps(third).count(BODY) == 1
 
@@ -166,7 +167,7 @@ class AdapterSuite:
         def answer(request: Any) -> Answer | str:
             return "Done." if len(server.requests) > 1 else SAVE if chosen.wait(10) else "too late"
 
-        with OpenAIServer(answer) as server:
+        with self.model(answer) as server:
             async with open_memory(root, model=choose, config=Config(hint_wait_s=0.01)) as memory:
                 session = {"write_back": "off"}
                 assert await self.host(memory, server, **session).ask("Hello") == "Done."
@@ -175,7 +176,7 @@ class AdapterSuite:
 
     async def test_the_run_is_in_the_journal(self, root: Path) -> None:
         """C8: what the user said, the call, its answer and the reply, in order, without hints, and resumable."""
-        with OpenAIServer([SAVE, "Saved, by the lake."]) as server:
+        with self.model([SAVE, "Saved, by the lake."]) as server:
             async with open_memory(root) as memory:
                 await self.host(memory, server).ask("Remember Tuesdays, and walks in my city.", "monday")
             async with open_memory(root) as memory:
@@ -195,11 +196,11 @@ class AdapterSuite:
 
         def answer(request: Any) -> Answer:
             topic = "walk" if "Walks in my city?" in json.dumps(request["messages"]) else "release"
-            if "tool" in [message["role"] for message in request["messages"]]:
+            if "Created" in json.dumps(request["messages"]):
                 return Answer(f"About the {topic}.", delay_s=0.3)
             return Answer(calls=[("Add", {"thinking": "", "content": f"Asked for a {topic}."})], delay_s=0.3)
 
-        with OpenAIServer(answer) as server:
+        with self.model(answer) as server:
             async with open_memory(root) as memory:
                 host = self.host(memory, server)
                 replies = await asyncio.gather(host.ask("Walks in my city?", "a"), host.ask("When is release day?", "b"))
@@ -213,7 +214,7 @@ class AdapterSuite:
 
     async def test_a_cancelled_run_leaves_nothing_behind(self, root: Path) -> None:
         """Nothing goes on after it, the journal has what the user said and no reply, and the next run is whole."""
-        with OpenAIServer(lambda _: Answer("late", delay_s=0.3) if len(server.requests) == 1 else "By the lake.") as server:
+        with self.model(lambda _: Answer("late", delay_s=0.3) if len(server.requests) == 1 else "By the lake.") as server:
             async with open_memory(root, model=_never) as memory:
                 host = self.host(memory, server, write_back="off")
                 run = asyncio.create_task(host.ask("Any walks in my city?"))
@@ -230,7 +231,7 @@ class AdapterSuite:
     async def test_a_failing_model_leaves_nothing_behind(self, root: Path) -> None:
         """The framework's own error comes out, nothing goes on after it, and the next run is whole."""
         broken = Answer("broken", status=400)
-        with OpenAIServer(lambda _: broken if len(server.requests) == 1 else "By the lake.") as server:
+        with self.model(lambda _: broken if len(server.requests) == 1 else "By the lake.") as server:
             async with open_memory(root, model=_never) as memory:
                 host = self.host(memory, server, write_back="off")
                 with pytest.raises(Exception, match="broken"):
@@ -241,7 +242,7 @@ class AdapterSuite:
 
     async def test_streaming(self, root: Path) -> None:
         """A streamed reply comes piece by piece, after a call of a tool, and is in the journal."""
-        with OpenAIServer([SAVE, "Around the lake, by day."]) as server:
+        with self.model([SAVE, "Around the lake, by day."]) as server:
             async with open_memory(root) as memory:
                 pieces = await self.host(memory, server).stream("Any walks in my city?")
         assert "".join(pieces) == "Around the lake, by day." and len(pieces) > 2
@@ -253,7 +254,7 @@ class AdapterSuite:
     async def test_a_prefix_keeps_names_apart(self, root: Path) -> None:
         """With a prefix the tools have other names, and the journal their own, by which the memory knows its answers."""
         call = Answer(calls=[(f"memory_{name}", arguments) for name, arguments in SAVE.calls])
-        with OpenAIServer([call, "Saved."]) as server:
+        with self.model([call, "Saved."]) as server:
             async with open_memory(root) as memory:
                 assert await self.host(memory, server, prefix="memory_").ask("Remember Tuesdays.", "monday") == "Saved."
                 [_, called, *_] = await memory.session("monday").messages()
@@ -263,7 +264,7 @@ class AdapterSuite:
 
     async def test_a_memory_that_fails_breaks_no_reply(self, root: Path) -> None:
         """Where the folder can't be looked at, the agent answers without it."""
-        with OpenAIServer(["Hello.", "By the lake."]) as server:
+        with self.model(["Hello.", "By the lake."]) as server:
             async with open_memory(root) as memory:
                 host = self.host(memory, server)
                 await host.ask("Hello")
@@ -273,7 +274,7 @@ class AdapterSuite:
 
     def test_synchronous_calls(self, root: Path) -> None:
         """On a memory of the bridge the framework's synchronous call does the same."""
-        with OpenAIServer([SAVE, "Saved."]) as server, bridge.open_memory(root) as memory:
+        with self.model([SAVE, "Saved."]) as server, bridge.open_memory(root) as memory:
             assert self.host(memory, server).ask_now("Remember: we deploy on Tuesdays; walks in my city.") == "Saved."
         assert LINE in system(sent(server)[0]) and BODY in json.dumps(sent(server)[0])
         assert (root / "deploy.md").read_text() == DEPLOY
