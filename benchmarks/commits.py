@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from timing import interleave, ratios, table
+from timing import Figure, interleave, judge, ratios, table
 
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.protocol import ABSENT, File, Put, etag_of
@@ -80,8 +80,12 @@ def main(rounds: int) -> int:
         for name, missing in zip(samples, lost.values(), strict=True)
     ]
     print(table(["one MEMORY.md", "updates a round", "lost in all rounds", "updates/s", "times one writer's"], rows))
-    print(f"\nLimits: none lost, at least {LEAST_SHARE} times one writer's.")
-    return int(any(lost.values()) or share[f"{WRITERS} writers"] < LEAST_SHARE)
+    print()
+    figures = [
+        Figure("updates lost", sum(lost.values()), 0),
+        Figure(f"updates/s, {WRITERS} writers ÷ 1 writer", share[f"{WRITERS} writers"], LEAST_SHARE, at_least=True),
+    ]
+    return judge(figures)
 
 
 if __name__ == "__main__":

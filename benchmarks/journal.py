@@ -11,7 +11,7 @@ import re
 import sys
 from statistics import median
 
-from timing import cpu_of_call, interleave, ratios, table
+from timing import Figure, cpu_of_call, interleave, judge, ratios, table
 
 from mdmemory.files.journal import entry_bytes, new_message, parse
 
@@ -36,8 +36,8 @@ def main(rounds: int) -> int:
     samples = interleave(cases, rounds)
     found = ratios(samples, FLOOR)
     rows = [(name, f"{median(samples[name]) * 1000:.1f} ms", f"{found[name]:.1f}") for name in cases]
-    print(table((f"{ENTRIES:,} entries, {len(talk) / 1e6:.1f} MB", "CPU", "times the floor"), rows))
-    return int(found[TALK] > LIMIT)
+    print(table((f"{ENTRIES:,} entries, {len(talk) / 1e6:.1f} MB", "CPU", "times the floor"), rows), end="\n\n")
+    return judge([Figure(f"{TALK} ÷ {FLOOR}", found[TALK], LIMIT)])
 
 
 if __name__ == "__main__":

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from mdmemory.agent.turn import Turn
     from mdmemory.config import Config
     from mdmemory.errors import Conflict, MdmemoryError
-    from mdmemory.files.changes import Create, Delete, Rename, Replace
+    from mdmemory.files.changes import Append, Create, Delete, Rename, Replace
     from mdmemory.files.journal import Message
     from mdmemory.files.memory_file import MemoryFile
     from mdmemory.folder.memory_folder import MemoryFolder
+    from mdmemory.folder.mounts import Mount
     from mdmemory.folder.permissions import read_only
     from mdmemory.memory import Memory, open_memory
     from mdmemory.models import Model, ScriptedModel, model_from_string
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Append",
     "Config",
     "Conflict",
     "Context",
@@ -46,6 +48,7 @@ __all__ = [
     "MemoryFolder",
     "Message",
     "Model",
+    "Mount",
     "Rename",
     "Replace",
     "ScriptedModel",
@@ -67,10 +70,11 @@ _NAMES_BY_MODULE = {
     "mdmemory.agent.tools": "Tool ToolResult Toolset",
     "mdmemory.config": "Config",
     "mdmemory.errors": "Conflict MdmemoryError",
-    "mdmemory.files.changes": "Create Delete Rename Replace",
+    "mdmemory.files.changes": "Append Create Delete Rename Replace",
     "mdmemory.files.journal": "Message",
     "mdmemory.files.memory_file": "MemoryFile",
     "mdmemory.folder.memory_folder": "MemoryFolder",
+    "mdmemory.folder.mounts": "Mount",
     "mdmemory.folder.permissions": "read_only",
     "mdmemory.memory": "Memory open_memory",
     "mdmemory.models": "Model ScriptedModel model_from_string",

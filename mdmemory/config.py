@@ -28,6 +28,7 @@ class Config:
         journal: keep every conversation word for word in `journal/`; a folder opened as `read_only` gets none.
         window_messages: how many of a conversation's last messages are its window.
         window_tokens: how many estimated tokens they may take; None for no such limit.
+        stages: of the work, such as `plan` and `write`; a mount may be silent in some of them.
         languages: whose endings search ignores, as Snowball names them; each word goes through all of them, in this order.
         embed: texts to vectors, for search by meaning beside that by words; what is unchanged is embedded once a process.
         scorer: a query and texts to how well each answers it (0-1); its scores replace recall's among the 50 nearest files.
@@ -57,6 +58,7 @@ class Config:
     extract_timeout_s: float = 60.0
     summary_over: int = 60
     secrets: Literal["redact", "refuse", "keep"] = "redact"
+    stages: tuple[str, ...] = ()
     watch: bool = True
     cache: bool | str | PathLike[str] = True
     journal: bool = True

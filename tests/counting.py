@@ -9,12 +9,13 @@ from mdmemory.backends.protocol import HEAD_BYTES, Backend, File, FileProblem, O
 
 
 class CountingBackend:
-    """Passes every call on; `calls` names them in order, `heads` counts the file heads that scans brought."""
+    """Passes every call on; `calls` names them in order, `paths` what was read, `heads` counts the heads that scans brought."""
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
         self.watchable_root: Path | None = getattr(inner, "watchable_root", None)
         self.calls: list[str] = []
+        self.paths: list[str] = []
         self.heads = 0
 
     async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:
@@ -27,6 +28,7 @@ class CountingBackend:
     async def read(self, wanted: Mapping[str, Range | None]) -> Mapping[str, File | FileProblem]:
         """Count, and read."""
         self.calls.append("read")
+        self.paths += wanted
         return await self.inner.read(wanted)
 
     async def commit(self, commit_id: str, ops: Sequence[Op]) -> Mapping[str, str]:

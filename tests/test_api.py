@@ -2,8 +2,8 @@
 
 import mdmemory
 
-NAMES = """Config Conflict Context Create Delete Hint Match MdmemoryError Memory MemoryFile MemoryFolder Message
-Model Rename Replace ScriptedModel Session Tool ToolResult Toolset Turn
+NAMES = """Append Config Conflict Context Create Delete Hint Match MdmemoryError Memory MemoryFile MemoryFolder Message
+Model Mount Rename Replace ScriptedModel Session Tool ToolResult Toolset Turn
 model_from_string open_memory read_only""".split()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import sqlite3
 import stat
@@ -19,7 +20,7 @@ from mdmemory import Config, open_memory
 from mdmemory.backends.local import LocalBackend
 from mdmemory.files.changes import Create
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.recall.cache import Cache, open_cache
+from mdmemory.recall.cache import open_cache
 
 STABLE_S = 0.05  # from then on a file's times tell of every change
 FILES = {
@@ -80,6 +81,39 @@ async def test_what_one_process_learnt_the_other_need_not_read(root: Path, tmp_p
     assert [match.path for match in await other.search("zebra")] == ["new.md"]
     assert await other.refresh() == frozenset()
     assert await one.refresh() == {"a.md"} and not await one.search("deploy")
+
+
+@pytest.mark.parametrize("others", [0, 80])
+async def test_a_folder_that_comes_back_unchanged(root: Path, tmp_path: Path, others: int) -> None:
+    """D1: what one process saw go and forgot, another that never missed it finds again, and so does the next."""
+    expected = await known_of(on_disk(root))
+    first, _ = opened(root, tmp_path / "cache")
+    await known_of(first)
+    (root / "sub").rename(tmp_path / "away")
+    second, _ = opened(root, tmp_path / "cache")
+    on_disk(root, {f"more/{number}.md": memory("More") for number in range(others)})  # so many that all versions are written
+    await known_of(second)
+    await second.close()
+    (tmp_path / "away").rename(root / "sub")
+    if others:
+        shutil.rmtree(root / "more")
+    assert await known_of(first) == expected
+    third, _ = opened(root, tmp_path / "cache")
+    assert await known_of(third) == expected
+
+
+async def test_what_another_process_has_found_since_the_last_look(root: Path, tmp_path: Path) -> None:
+    """A search finds what was there at its own last look, and the cache is none the worse for what others put in it."""
+    (one, backend), (other, _) = opened(root, tmp_path / "cache"), opened(root, tmp_path / "cache")
+    (root / "sub/deep/c.md").unlink()  # which has expired, and would narrow each search to what is known
+    expected = await known_of(one)
+    (root / "new.md").write_bytes(memory("New", body="A zebra on friday."))
+    await other.refresh()
+    assert not await one.search("zebra") and not await one.search_passages("zebra")
+    assert [match.path for match in await one.search("friday")] == ["a.md"] and backend.calls == ["scan"]
+    assert await one.refresh() == {"new.md"} and [match.path for match in await one.search("zebra")] == ["new.md"]
+    (root / "new.md").unlink()
+    assert await known_of(one) == expected
 
 
 async def test_a_fresh_change_of_the_same_size_is_read_again(root: Path, tmp_path: Path) -> None:
@@ -203,9 +237,27 @@ def test_without_a_place_for_the_cache() -> None:
 
     with open_folder() as place:
         on_disk(place / "memory", FILES)
+        look(place / "memory", place / "mine")  # imports what another user may not be able to read
         (place / "cache").mkdir(mode=0o555)
         assert end(start(lambda: look(place / "memory", place / "cache/deeper"), uid=NOBODY)) == 0
         assert not list((place / "cache").iterdir())
+
+
+def test_a_disk_too_full_for_the_cache(tmp_path: Path) -> None:
+    """R6: where the words of all files don't fit, the first search finds all the same, and later ones read nothing again."""
+    words = " ".join(f"word{number}" for number in range(200))
+    on_disk(tmp_path / "memory", {f"{number}.md": memory("Note", body=f"zebra{number} {words}") for number in range(100)})
+
+    async def look() -> None:
+        folder, backend = opened(tmp_path / "memory", tmp_path / "cache")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+        await folder.refresh()
+        for number in (0, 99):
+            assert [match.path for match in await folder.search(f"zebra{number}")] == [f"{number}.md"]
+        await folder.refresh()
+        assert await folder.search("zebra7") and backend.heads == 0
+
+    assert end(start(lambda: asyncio.run(look()))) == 0
 
 
 async def test_only_its_owner_can_read_it(root: Path, tmp_path: Path) -> None:
@@ -239,10 +291,12 @@ async def test_each_folder_and_language_has_its_own(root: Path, tmp_path: Path) 
 
 
 def test_caches_that_nobody_uses_are_deleted(tmp_path: Path) -> None:
-    """A cache whose folder was not opened for long goes when another is made; one in use stays."""
+    """A cache whose folder was not opened for long goes when another is made; one in use stays, and so does what is not ours."""
     for name in ("old", "used"):
         open_cache(name, ["english"], tmp_path).close()
     old, used = sorted(files_of(tmp_path), key=lambda file: file.stat().st_mtime_ns)
     os.utime(old, (1, 1))
-    Cache(tmp_path / "new.sqlite").close()
-    assert not old.exists() and used.exists()
+    (tmp_path / "photos.sqlite").write_text("a person's")
+    os.utime(tmp_path / "photos.sqlite", (1, 1))
+    open_cache("new", ["english"], tmp_path).close()
+    assert not old.exists() and used.exists() and (tmp_path / "photos.sqlite").exists()

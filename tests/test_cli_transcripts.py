@@ -13,7 +13,7 @@ SESSIONS = sorted((REPOSITORY / "tests/transcripts").glob("*.txt"))
 
 @pytest.mark.parametrize("session", SESSIONS, ids=[path.stem for path in SESSIONS])
 def test_the_session_goes_as_its_transcript_says(session: Path, tmp_path: Path) -> None:
-    """AM1, AM3, F2, F5, I2, I3, S1, S2: every command of the transcript prints what stands below it, on a fresh folder."""
+    """AM1, AM3, F2, F5, I2, I3, M6, S1, S2, V3: every command of the transcript prints what stands below it, on a fresh folder."""
     expected = list(read(session.read_text(encoding="utf-8")))
     actual = replay(expected, tmp_path)
     if is_to_be_renewed():

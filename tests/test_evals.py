@@ -4,55 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command import mdmemory
+from tiny_locomo import LOCOMO
 
+from mdmemory.config import Config
 from mdmemory.errors import InvalidArguments
 from mdmemory.evals import locomo, longmemeval
 from mdmemory.evals.conversations import session_file
 from mdmemory.evals.measures import Result, result_of, summary
-from mdmemory.evals.run import evaluate, markdown
+from mdmemory.evals.run import evaluate
 
-
-def turn(id: str, speaker: str, text: str, **more: str) -> dict[str, str]:
-    """A turn as the set has it."""
-    return {"dia_id": id, "speaker": speaker, "text": text, **more}
-
-
-LOCOMO: list[dict[str, Any]] = [
-    {
-        "sample_id": "tiny",
-        "conversation": {
-            "speaker_a": "Ida",
-            "speaker_b": "Tom",
-            "session_1_date_time": "1:56 pm on 8 May, 2023",
-            "session_1": [
-                turn("D1:1", "Ida", "Hi Tom, did you find a flat?"),
-                turn("D1:2", "Tom", "Yes, in the harbour, from June."),
-                turn("D1:3", "Ida", "Great! I planted beans."),
-                turn("D1:4", "Tom", "Look at my cat.", blip_caption="a tabby on a windowsill"),
-            ],
-            "session_2_date_time": "9:01 am on 2 July, 2023",
-            "session_2": [
-                turn("D2:1", "Tom", "The beans, did they grow?"),
-                turn("D2:2", "Ida", "They did; the snails left me half."),
-                turn("D2:3", "Tom", "I sold the violin."),
-                turn("D2:4", "Ida", "Why ever?"),
-            ],
-            "session_3_date_time": "unknown",
-            "session_3": [],
-        },
-        "qa": [
-            {"question": "Where is Tom's flat?", "answer": "harbour", "evidence": ["D1:2"], "category": 4},
-            {"question": "What became of the beans?", "answer": "half", "evidence": ["D1:3; D02:2"], "category": 1},
-            {"question": "Which animal sat on a windowsill?", "answer": "a tabby", "evidence": ["D1:4"], "category": 4},
-            {"question": "Nothing to be found?", "answer": "", "evidence": [], "category": 5},
-            {"question": "Evidence that is not there?", "answer": "", "evidence": ["D9:9"], "category": 5},
-        ],
-    }
-]
 LONGMEMEVAL = [
     {
         "question_id": "q1",
@@ -127,6 +89,31 @@ async def test_an_interrupted_evaluation_goes_on(data: Path, tmp_path: Path) -> 
         await evaluate(locomo.load(data), keep=data)
 
 
+@pytest.mark.parametrize("left", ["", '{"of', '{"of": "12"'])
+async def test_a_line_cut_short_by_a_kill_is_measured_again(data: Path, tmp_path: Path, left: str) -> None:
+    """What a killed run left of its last line goes; what stood before it stays."""
+    kept = tmp_path / "kept.jsonl"
+    first = await evaluate(locomo.load(data), keep=kept)
+    line = kept.read_text()
+    kept.write_text(line.replace('"ranks": [1]', '"ranks": [7]') + left)
+    again = await evaluate(locomo.load(data), keep=kept)
+    assert kept.read_text() == line.replace('"ranks": [1]', '"ranks": [7]') and again != first
+    kept.write_text(line[:-9])
+    assert await evaluate(locomo.load(data), keep=kept) == first
+    assert kept.read_text() == line
+
+
+async def test_kept_results_of_other_data_or_settings_do_not_count(data: Path, tmp_path: Path) -> None:
+    """A conversation that changed since, or another configuration, is measured anew."""
+    kept = tmp_path / "kept.jsonl"
+    await evaluate(locomo.load(data), keep=kept)
+    data.write_text(data.read_text().replace("harbour", "old town"))
+    await evaluate(locomo.load(data), keep=kept)
+    await evaluate(locomo.load(data), keep=kept, config=Config(languages=("german",)))
+    await evaluate(locomo.load(data), keep=kept)
+    assert len(kept.read_text().splitlines()) == 3
+
+
 async def test_longmemeval_is_measured_alike(tmp_path: Path) -> None:
     """Each question has its own history; abstentions are left out; line breaks in a message don't make turns."""
     path = tmp_path / "tiny.json"
@@ -156,18 +143,3 @@ def test_the_measures_are_what_they_say() -> None:
     assert measured["frac"] == {"1": 0.25, "5": 0.5, "10": 0.5}
     assert measured["any"]["1"] == 0.5 and measured["all"] == {"1": 0.0, "5": 0.5, "10": 0.5}
     assert measured["mrr"] == 0.5 and measured["categories"]["b"]["mrr"] == 0
-
-
-def test_the_command_prints_json_and_writes_a_report(data: Path, tmp_path: Path) -> None:
-    """`mdmemory eval locomo PATH --json` prints shares by level and category; the report is Markdown in percent."""
-    done = mdmemory("eval", "locomo", str(data), "--json", "--report", "report.md", cwd=tmp_path)
-    measured = json.loads(done.stdout)
-    assert done.returncode == 0 and measured["questions"] == 3
-    assert list(measured["session"]) == list(measured["turn"]) == ["frac", "any", "all", "mrr", "categories"]
-    report = (tmp_path / "report.md").read_text()
-    assert report == markdown("LoCoMo: tiny.json", measured)
-    assert "| all | 3 | 83.3 | 100.0 |" in report
-    plain = mdmemory("eval", "locomo", str(data), cwd=tmp_path)
-    assert plain.stdout == report
-    wrong = mdmemory("eval", "longmemeval", str(data), cwd=tmp_path)
-    assert wrong.returncode == 2 and "can't be read as LongMemEval" in wrong.stderr

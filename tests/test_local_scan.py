@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mdmemory.backends.listing import STATE
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.local_scan import version_of
 
@@ -29,7 +30,7 @@ CHANGED = 1_700_000_000 * SECOND
 def test_a_version_is_given_when_it_is_sure(changed: int, age: int, sure: bool) -> None:
     """E3: a file that changed within the clock's grain has no version yet; on a disk that keeps whole seconds that takes two."""
     found = os.stat_result(range(10), {"st_ctime_ns": changed, "st_mtime_ns": changed})
-    assert (len(version_of(found, changed + age)) == 4) is sure
+    assert (len(version_of(found, changed + age)) == STATE.size) is sure
 
 
 async def test_a_very_deep_folder(tmp_path: Path) -> None:
@@ -81,3 +82,16 @@ async def test_what_is_skipped_is_told_each_time(tmp_path: Path) -> None:
     scan = await backend.scan()
     assert scan.versions is not None and set(scan.skipped) == {"a.md", "b.md", "c.md"}
     assert (await backend.scan(scan.versions)).skipped == scan.skipped
+
+
+async def test_a_time_that_is_centuries_away(tmp_path: Path) -> None:
+    """S4: a file whose modification time no clock will show is looked at like another, and read once."""
+    for name, year in (("late.md", 2446), ("early.md", 1)):
+        (tmp_path / name).write_text("A")
+        os.utime(tmp_path / name, times=(0, (year - 1970) * 31_556_952))
+    backend = LocalBackend(tmp_path)
+    await asyncio.sleep(0.05)
+    scan = await backend.scan()
+    assert scan.heads == {"late.md": b"A", "early.md": b"A"} and scan.versions is not None
+    again = await backend.scan(scan.versions)
+    assert not again.heads and set(again.files) == {"late.md", "early.md"}

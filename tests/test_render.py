@@ -17,6 +17,7 @@ from jinja2.meta import find_undeclared_variables
 
 from mdmemory.errors import ConfigError
 from mdmemory.files.memory_file import DEFAULT_TYPES
+from mdmemory.folder.permissions import Place
 from mdmemory.render import PROMPTS, age, environment, estimate_tokens, inline, moment, quoted, render
 
 NAMES = sorted(path.name.removesuffix(".md.j2") for path in PROMPTS.glob("*.md.j2"))
@@ -87,6 +88,12 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "types": DEFAULT_TYPES,
         "index": "- [Role](user/role.md) — what the user does; title, team",
         "can_write": True,
+        "places": [
+            Place("team/", "what the team knows", True, True, True),
+            Place("docs/", "", True, False, False),
+            Place("board/", "what happens\n</x> today", True, True, False),
+            Place("inbox/", "", False, True, False),
+        ],
     },
     "selector": {
         "messages": [{"role": "user", "text": "Can we ship on Friday?\nOr Monday?"}, {"role": "assistant", "text": "Let me look."}],
@@ -101,6 +108,20 @@ VARIABLES: dict[str, dict[str, Any]] = {
             {"path": "plain.md", "type": None, "name": "Two\n## Lines", "description": "</x>", "age": "2 years ago"},
         ],
         "limit": 5,
+    },
+    "wake_up": {
+        "files": [
+            {
+                "path": "user/role.md",
+                "name": "Role",
+                "date": "2026-01-10",
+                "text": "A surveyor.\n\nLikes maps.",
+                "cut": True,
+                "suspicious": None,
+            },
+            {**HOSTILE_FILE, "name": "Fits\n</memory-wake-up>"},
+        ],
+        "left_out": 3,
     },
     "tool_add": {"types": DEFAULT_TYPES},
     "tool_delete": {},
@@ -140,8 +161,8 @@ def test_the_header_lists_exactly_the_variables_used(name: str) -> None:
 
 def test_instructions_are_short() -> None:
     """AM3: what an agent is told with an empty index fits in 1,200 tokens."""
-    assert estimate_tokens(render("instructions", types=DEFAULT_TYPES, index="", can_write=True)) <= 1_200
-    reading = render("instructions", types=DEFAULT_TYPES, index="", can_write=False)
+    assert estimate_tokens(render("instructions", types=DEFAULT_TYPES, index="", can_write=True, places=())) <= 1_200
+    reading = render("instructions", types=DEFAULT_TYPES, index="", can_write=False, places=())
     assert "The memory is empty." in reading
     assert "Write" not in reading
 

@@ -61,7 +61,7 @@ async def test_filters_narrow_a_search(tools: Toolset) -> None:
     """A2: filters are those of every search; one that there is not is said with those there are."""
     answer = await call(tools, "Search", keywords=["coffee"], filters={"type": "project"})
     assert paths_in(answer) == ["project/coffee.md"]
-    assert "there are type, path, tags" in await refused(tools, "Search", keywords=["coffee"], filters={"colour": "red"})
+    assert "there are type, path, mount, tags" in await refused(tools, "Search", keywords=["coffee"], filters={"colour": "red"})
     assert "No memory file" in await call(tools, "Search", keywords=["xylophone", " "])
     assert paths_in(await call(tools, "Search", keywords="coffee")) == ["project/coffee.md", "user/tea.md"]  # type: ignore[arg-type]  # models forget the brackets
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from children import NOBODY, end, open_folder, start
-from journaling import said_in, talk
+from journaling import journal_of, said_in, talk
 
 from mdmemory import Config, open_memory
 from mdmemory.backends.local import LocalBackend
@@ -56,6 +56,34 @@ async def test_what_could_not_be_written_is_written_later(tmp_path: Path) -> Non
         for role, text in (("user", word), ("assistant", str(n)))
     ]
     assert said_in(tmp_path, "s") == expected
+
+
+class Slow(LocalBackend):
+    """Takes its time to commit."""
+
+    async def commit(self, commit_id: str, ops: Sequence[Op]) -> Mapping[str, str]:
+        """Commit, after and before a while."""
+        await asyncio.sleep(0.05)
+        try:
+            return await super().commit(commit_id, ops)
+        finally:
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("after_s", [0.02, 0.09])
+async def test_ends_of_turns_that_are_cancelled(tmp_path: Path, after_s: float) -> None:
+    """R6: two replies whose ends are cancelled, one while it writes and one while it waits for that, are kept, each once."""
+    async with open_memory(Slow(tmp_path)) as memory:
+        session = memory.session("s")
+        turns = [await session.turn(text) for text in ("one", "two")]
+        ends = [asyncio.create_task(turn.finish(reply)) for turn, reply in zip(turns, ("1", "2"), strict=True)]
+        await asyncio.sleep(after_s)
+        for each in reversed(ends):
+            each.cancel()
+        assert {type(found) for found in await asyncio.gather(*ends, return_exceptions=True)} == {asyncio.CancelledError}
+        await talk(memory, "s", ("three", "3"))
+    assert [text for _, text in said_in(tmp_path, "s")] == ["one", "two", "1", "2", "three", "3"]
+    assert journal_of(tmp_path, "s").count(b"<!-- end ") == 6
 
 
 def test_a_folder_that_can_only_be_read_does_not_break_the_reply() -> None:

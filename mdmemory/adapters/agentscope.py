@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
 from mdmemory.adapters.agentscope_workspace import Parameters, Workspace, note, text_of
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra
 from mdmemory.memory import Memory
 
@@ -44,7 +44,7 @@ class MemoryMiddleware(MiddlewareBase):
         memory_dir: str = "Memory",
         parameters: Parameters | None = None,
         backend: BackendBase | None = None,
-        memory: Memory | Bridge | None = None,
+        memory: Memory | BridgedMemory | None = None,
         prefix: str = "",
         **options: Unpack[Options],
     ) -> None:

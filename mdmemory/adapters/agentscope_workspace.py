@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from mdmemory.adapters.agentscope_shell import WorkspaceShell
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Options, Run, extra
 from mdmemory.backends.protocol import Backend
 from mdmemory.backends.shell import ShellBackend
@@ -30,7 +30,7 @@ class Workspace:
     """Where AgenticMemoryMiddleware would keep its files, and what it is set to; or a memory that is open already."""
 
     def __init__(
-        self, workdir: str, memory_dir: str, parameters: Any, backend: BackendBase | None, given: Memory | Bridge | None
+        self, workdir: str, memory_dir: str, parameters: Any, backend: BackendBase | None, given: Memory | BridgedMemory | None
     ) -> None:
         self._folder, self._parameters, self._given = posixpath.join(workdir, memory_dir), parameters, given
         self._remote = None if backend is None or isinstance(backend, LocalBackend) else backend
@@ -46,7 +46,7 @@ class Workspace:
             return {}
         return {"mode": "both" if self._parameters.retrieval_async else "agent", "write_back": "off"}
 
-    async def memory(self) -> Memory | Bridge:
+    async def memory(self) -> Memory | BridgedMemory:
         """The memory, open until `close`."""
         async with self._opening:
             if self._given is None and self._opened is None:

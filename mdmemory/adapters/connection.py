@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.agent.session import Session, TurnStart
 from mdmemory.agent.tools import Mode, Tool, ToolResult, Toolset
 from mdmemory.agent.turn import Turn
@@ -50,10 +50,10 @@ class Connection:
         prefix: stands before the names of the tools, which otherwise may clash with others.
     """
 
-    def __init__(self, memory: Memory | Bridge, session: str | None, prefix: str, options: Options) -> None:
+    def __init__(self, memory: Memory | BridgedMemory, session: str | None, prefix: str, options: Options) -> None:
         self.prefix, self._session, self._options = prefix, session, options
-        self._bridge = memory if isinstance(memory, Bridge) else None
-        self._memory = memory.memory if isinstance(memory, Bridge) else memory
+        self._bridge = memory.bridge if isinstance(memory, BridgedMemory) else None
+        self._memory = memory.memory if isinstance(memory, BridgedMemory) else memory
 
     @property
     def tools(self) -> list[Tool]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
 
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import extra
 from mdmemory.backends.protocol import File, etag_of
 from mdmemory.errors import InvalidMemoryFile, MdmemoryError
@@ -45,9 +45,9 @@ class FolderBackend(StateBackend):
         author: who the history says made the changes.
     """
 
-    def __init__(self, memory: Bridge, author: str = "agent:deepagents") -> None:
+    def __init__(self, memory: BridgedMemory, author: str = "agent:deepagents") -> None:
         super().__init__()
-        self._bridge, self._folder, self._author = memory, memory.memory.folder, author
+        self._bridge, self._folder, self._author = memory.bridge, memory.memory.folder, author
         self._seen = threading.local()  # a call is one thread's: what it read is what its change is based on
 
     def _read_files(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any, Unpack
 
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra
 from mdmemory.agent.tools import Tool
 from mdmemory.memory import Memory
@@ -33,7 +33,7 @@ class MemoryPlugin(BasePlugin):
     """
 
     def __init__(
-        self, memory: Memory | Bridge, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
+        self, memory: Memory | BridgedMemory, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
     ) -> None:
         super().__init__("mdmemory")
         self._connection = Connection(memory, session, prefix, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, NotRequired, Unpack
 
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra
 from mdmemory.adapters.langgraph import begin, end, hint_message
 from mdmemory.memory import Memory
@@ -39,7 +39,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     state_schema = MemoryState
 
     def __init__(
-        self, memory: Memory | Bridge, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
+        self, memory: Memory | BridgedMemory, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
     ) -> None:
         super().__init__()
         self._connection = Connection(memory, session, prefix, options)

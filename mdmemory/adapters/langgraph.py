@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra
 from mdmemory.memory import Memory
 
@@ -26,7 +26,7 @@ class MemoryNodes(NamedTuple):
     save: RunnableLambda[Any, Any]
 
 
-def memory_nodes(memory: Memory | Bridge, *, session: str | None = None, **options: Unpack[Options]) -> MemoryNodes:
+def memory_nodes(memory: Memory | BridgedMemory, *, session: str | None = None, **options: Unpack[Options]) -> MemoryNodes:
     """The nodes, for calls of either kind: `retrieve` before the model, `save` behind it.
 
     Args:

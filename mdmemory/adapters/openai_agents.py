@@ -9,7 +9,7 @@ from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, Unpack
 
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra
 from mdmemory.agent.tools import Tool
 from mdmemory.memory import Memory
@@ -23,7 +23,7 @@ with extra("openai-agents"):
 @asynccontextmanager
 async def with_memory(
     agent: Agent[Any],
-    memory: Memory | Bridge,
+    memory: Memory | BridgedMemory,
     *,
     config: RunConfig | None = None,
     session: str | None = None,

@@ -7,7 +7,7 @@ from copy import copy
 from functools import partial
 from typing import Any, Unpack
 
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra
 from mdmemory.memory import Memory
 
@@ -30,7 +30,7 @@ class MemoryCapability(AbstractCapability[Any]):
     """
 
     def __init__(
-        self, memory: Memory | Bridge, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
+        self, memory: Memory | BridgedMemory, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
     ) -> None:
         self._connection = Connection(memory, session, prefix, options)
         self._run: Run | None = None

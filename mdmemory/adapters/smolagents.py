@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, Unpack
 
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra
 from mdmemory.agent import tools
 
@@ -17,7 +17,7 @@ with extra("smolagents"):
 
 
 def with_memory(
-    agent: MultiStepAgent, memory: Bridge, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
+    agent: MultiStepAgent, memory: BridgedMemory, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
 ) -> MultiStepAgent:
     """Give an agent a memory, and return it: its tools, its model and its `run` are others from then on.
 

@@ -10,7 +10,7 @@ from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import InvalidArguments
 from mdmemory.files.changes import Create
 from mdmemory.files.memory_file import encode, new_file, parse
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 
 DEFAULT_TYPE = "project"
 MAX_NAME_CHARS = 60
@@ -18,7 +18,7 @@ MAX_DESCRIPTION_CHARS = 200
 MAX_SLUG_CHARS = 60
 
 
-def from_content(folder: MemoryFolder, content: str, type: str | None = None) -> Create:
+def from_content(folder: Folder, content: str, type: str | None = None) -> Create:
     """A typed memory file that holds the content as it is; content with frontmatter of its own is the whole file.
 
     Args:
@@ -52,7 +52,7 @@ def slug(name: str) -> str:
     return "-".join(spaced.split())[:MAX_SLUG_CHARS].strip("-") or "note"
 
 
-def free_path(folder: MemoryFolder, stem: str, data: bytes, taken: Iterable[str] = ()) -> str:
+def free_path(folder: Folder, stem: str, data: bytes, taken: Iterable[str] = ()) -> str:
     """`stem.md`, or with the first number for which no file looks like it; that of a file with these bytes is free too.
 
     Args:

@@ -15,12 +15,18 @@ MAX_CHARS = 60_000  # one answer; about 15,000 tokens
 
 
 def numbered(text: str, offset: int = 1, limit: int = DEFAULT_LINES) -> str:
-    """Lines `offset` to `offset + limit - 1` behind their number and a tab, with a notice when there is more."""
+    """Lines `offset` to `offset + limit - 1` behind their number and a tab, with a notice when there is more.
+
+    Args:
+        offset: from 1; a negative one counts from the end.
+    """
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if lines[-1] == "":
         lines.pop()
     if not lines:
         return "(The file is empty.)"
+    if offset < 0:
+        offset = max(1, len(lines) + offset + 1)
     if offset > len(lines):
         return f"(The file has {len(lines)} lines; offset {offset} is past its end.)"
     shown: list[str] = []

@@ -9,8 +9,8 @@ from os import PathLike
 from typing import Any, Literal
 
 from mdmemory.errors import InvalidArguments, InvalidReply, MdmemoryError
+from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.journals import JournalFilters, Said, fitting
-from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.models import Model, parse_json
 from mdmemory.render import estimate_tokens, render, render_own
 
@@ -77,7 +77,7 @@ class Wanted:
     order: Order = "time"
 
 
-async def make_context(folder: MemoryFolder, wanted: Wanted, filters: JournalFilters) -> Context:
+async def make_context(folder: Folder, wanted: Wanted, filters: JournalFilters) -> Context:
     """The window and the older messages, as of the folder's last `refresh`.
 
     Raises:
@@ -107,9 +107,7 @@ async def make_context(folder: MemoryFolder, wanted: Wanted, filters: JournalFil
     return context
 
 
-async def _recall(
-    folder: MemoryFolder, wanted: Wanted, window: Sequence[Said], filters: JournalFilters
-) -> tuple[list[Said], str | None]:
+async def _recall(folder: Folder, wanted: Wanted, window: Sequence[Said], filters: JournalFilters) -> tuple[list[Said], str | None]:
     """The older messages, best first, and what went wrong."""
     query, top_k, ranker = wanted.query or "", wanted.top_k, None if isinstance(wanted.order, str) else wanted.order
     found = await folder.journals.search(query, limit=CANDIDATES * top_k if ranker else top_k, leave_out=window, **filters)

@@ -23,8 +23,8 @@ from mdmemory.files.history import Forgotten
 from mdmemory.files.journal import Message
 from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, decode, encode, new_file, parse, set_field
 from mdmemory.files.secrets import redact
+from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.known import is_memory_path
-from mdmemory.folder.memory_folder import MemoryFolder
 
 Status = Literal["created", "updated", "superseded", "existing", "dropped"]
 
@@ -55,7 +55,7 @@ class Ground:
         sources: the entries that memory files named as their source before.
     """
 
-    folder: MemoryFolder
+    folder: Folder
     session: str
     messages: Sequence[Message]
     files: Mapping[str, bytes]
@@ -160,7 +160,7 @@ class Drafts:
         return path
 
 
-def without_secrets(folder: MemoryFolder, text: str) -> tuple[str, list[str]]:
+def without_secrets(folder: Folder, text: str) -> tuple[str, list[str]]:
     """The text without secrets, unless the settings keep them, and the kinds that were found."""
     return (text, []) if folder.config.secrets == "keep" else redact(text)
 

@@ -22,7 +22,7 @@ from mdmemory.errors import InvalidMemoryFile, InvalidPath, InvalidReply, Permis
 from mdmemory.files.history import TOMBSTONES, Forgotten, read_tombstones
 from mdmemory.files.journal import MARK, Message, new_message
 from mdmemory.files.memory_file import parse
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder, backends_of
 from mdmemory.folder.settle import Settled
 from mdmemory.models import Model
 from mdmemory.render import estimate_tokens, render
@@ -69,7 +69,7 @@ def author_of(session: str) -> str:
 
 
 async def extract(
-    folder: MemoryFolder, model: Model, session: str, messages: Sequence[Message], *, dry_run: bool = False
+    folder: Folder, model: Model, session: str, messages: Sequence[Message], *, dry_run: bool = False
 ) -> Extraction | None:
     """Draw what is worth remembering from the new messages, as many as fit one call, and apply it.
 
@@ -144,16 +144,22 @@ def _calls(message: Message) -> Iterator[Mapping[str, Any]]:
                 yield call
 
 
-async def read_forgotten(folder: MemoryFolder) -> Forgotten:
+async def read_forgotten(folder: Folder) -> Forgotten:
     """What was deleted from the folder on purpose.
 
     Raises:
         BackendError: it can't be told, so that nothing may be drawn from a conversation.
     """
-    found = (await folder.backend.read({TOMBSTONES: None}))[TOMBSTONES]
-    if isinstance(found, FileProblem) and found.kind != "absent":
-        raise problem_error("the list of what was forgotten", found)
-    return read_tombstones(found.data if isinstance(found, File) else b"")
+    lists: list[bytes] = []
+    for backend in backends_of(folder).values():
+        found = (await backend.read({TOMBSTONES: None}))[TOMBSTONES]
+        if isinstance(found, FileProblem) and found.kind != "absent":
+            raise problem_error("the list of what was forgotten", found)
+        lists.append(found.data if isinstance(found, File) else b"")
+    home, *others = map(read_tombstones, lists)
+    for other in others:  # whose paths are others
+        home = home.with_names(other)
+    return home
 
 
 def _batch(messages: Sequence[Message]) -> list[Message]:
@@ -168,7 +174,7 @@ def _batch(messages: Sequence[Message]) -> list[Message]:
     return batch
 
 
-async def _ground(folder: MemoryFolder, session: str, batch: Sequence[Message], forgotten: Forgotten) -> Ground:
+async def _ground(folder: Folder, session: str, batch: Sequence[Message], forgotten: Forgotten) -> Ground:
     """The memory files nearest to the messages, and what else proposals are judged by."""
     scores: dict[str, float] = {}
     for message in batch:
@@ -190,7 +196,7 @@ async def _with_named(ground: Ground, proposals: Sequence[Proposal]) -> Ground:
     return replace(ground, files={**ground.files, **unseen}, cut=ground.cut | unseen.keys())
 
 
-async def _read(folder: MemoryFolder, paths: Sequence[str]) -> dict[str, bytes]:
+async def _read(folder: Folder, paths: Sequence[str]) -> dict[str, bytes]:
     """The files that can be read, without those that are broken."""
     found = await folder.read_many(paths) if paths else {}
     good = {path for path, known in folder.files.items() if known.header is not None}

@@ -11,7 +11,7 @@ from mdmemory.backends.protocol import File, FileProblem, etag_of
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.memory_file import parse
 from mdmemory.files.safety import instructions_in
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.render import age, estimate_tokens, moment, render
 
 MIN_FILE_TOKENS = 50  # a file of which less would fit is left out
@@ -49,7 +49,7 @@ class Hint:
         return self.text
 
 
-async def make_hint(folder: MemoryFolder, picks: Sequence[Pick], shown: Mapping[str, str], news: str) -> Hint | None:
+async def make_hint(folder: Folder, picks: Sequence[Pick], shown: Mapping[str, str], news: str) -> Hint | None:
     """Read the picked files and quote them.
 
     Args:
@@ -67,7 +67,7 @@ async def make_hint(folder: MemoryFolder, picks: Sequence[Pick], shown: Mapping[
         file = found[pick.path]
         if isinstance(file, FileProblem) or shown.get(pick.path) == etag_of(file.data) or budget < MIN_FILE_TOKENS:
             continue
-        text, cut = _fitting(_body(pick.path, file), budget)
+        text, cut = _fitting(body_of(pick.path, file), budget)
         budget -= estimate_tokens(text)
         files.append(HintFile(pick.path, pick.reason, etag_of(file.data), cut))
         blocks.append(_block(folder, pick, file, text, cut))
@@ -77,7 +77,7 @@ async def make_hint(folder: MemoryFolder, picks: Sequence[Pick], shown: Mapping[
     return Hint(whole, tuple(files), estimate_tokens(whole))
 
 
-def _body(path: str, file: File) -> str:
+def body_of(path: str, file: File) -> str:
     """The file without its frontmatter, which the index shows; as it is when the frontmatter is broken."""
     try:
         return parse(path, file.data).body.strip()
@@ -95,7 +95,7 @@ def _fitting(text: str, max_tokens: int) -> tuple[str, bool]:
     return part.rsplit("\n", 1)[0] if "\n" in part else part, True
 
 
-def _block(folder: MemoryFolder, pick: Pick, file: File, text: str, cut: bool) -> Mapping[str, object]:
+def _block(folder: Folder, pick: Pick, file: File, text: str, cut: bool) -> Mapping[str, object]:
     days = max(0.0, (time.time_ns() - file.mtime_ns) / 86_400e9)
     suspicions = instructions_in(text, limit=1)
     return {

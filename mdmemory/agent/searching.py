@@ -8,7 +8,7 @@ from typing import Any
 
 from mdmemory.backends.protocol import File
 from mdmemory.errors import MdmemoryError
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.recall.ranking import Match
 from mdmemory.render import inline, quoted
 
@@ -19,7 +19,7 @@ MAX_EXCERPT_CHARS = 600
 
 
 async def search_keywords(
-    folder: MemoryFolder, keywords: Sequence[str], limit: int, filters: Mapping[str, Any]
+    folder: Folder, keywords: Sequence[str], limit: int, filters: Mapping[str, Any]
 ) -> list[tuple[Match, float]]:
     """The files that answer any of the keywords, those that answer more of them first.
 
@@ -52,7 +52,7 @@ async def search_keywords(
     return [(best[path], totals[path] / len(asked)) for path in order]
 
 
-async def found(folder: MemoryFolder, matches: Sequence[tuple[Match, float]]) -> str:
+async def found(folder: Folder, matches: Sequence[tuple[Match, float]]) -> str:
     """What Search answers: a line a file, and its best passage quoted."""
     if not matches:
         return "No memory file has these words. Try other words, or Read . for the list of all."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mdmemory.errors import InvalidReply
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.models import Model, parse_json
 from mdmemory.recall.ranking import Match
 from mdmemory.recall.tokens import tokens
@@ -78,7 +78,7 @@ def lexical_picks(matches: Sequence[Match], min_score: float) -> list[Pick]:
     return picks
 
 
-async def select(model: Model, messages: Sequence[Message], folder: MemoryFolder, nearest: Sequence[Match]) -> list[Pick]:
+async def select(model: Model, messages: Sequence[Message], folder: Folder, nearest: Sequence[Match]) -> list[Pick]:
     """Ask a model which files help.
 
     Args:
@@ -111,17 +111,17 @@ async def select(model: Model, messages: Sequence[Message], folder: MemoryFolder
     return list(picks.values())[: config.hint_max_files]
 
 
-def shortlist(folder: MemoryFolder, nearest: Sequence[str]) -> list[str]:
-    """The files whose headers the selector sees: all of them, or the nearest and the newest up to the limit."""
-    limit = folder.config.selector_max_files
-    readable = [path for path, known in folder.files.items() if known.header is not None]
+def shortlist(folder: Folder, nearest: Sequence[str]) -> list[str]:
+    """The files whose headers the selector sees: all that are valid today, or the nearest and the newest up to the limit."""
+    limit, hidden = folder.config.selector_max_files, folder.outdated
+    readable = [path for path, known in folder.files.items() if known.header is not None and path not in hidden]
     if len(readable) <= limit:
         return readable
     newest = sorted(readable, key=lambda path: -folder.files[path].mtime_ns)[:limit]
     return list(dict.fromkeys([*nearest[: limit // 2], *newest]))[:limit]
 
 
-def _header(folder: MemoryFolder, path: str, now_ns: int) -> Mapping[str, object]:
+def _header(folder: Folder, path: str, now_ns: int) -> Mapping[str, object]:
     known = folder.files[path]
     assert known.header is not None  # `shortlist` leaves out the others
     description = " ".join(known.header.description.split())[:MAX_DESCRIPTION_CHARS]

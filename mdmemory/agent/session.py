@@ -16,11 +16,12 @@ from mdmemory.agent.tools import Mode, Seen
 from mdmemory.agent.turn import Turn
 from mdmemory.agent.write_back import When, WriteBack, WriteBackStatus
 from mdmemory.backends.paths import check
+from mdmemory.backends.protocol import shielded
 from mdmemory.errors import ConfigError, MdmemoryError, Unavailable
 from mdmemory.files.index import render_line
 from mdmemory.files.journal import Message as JournalMessage
 from mdmemory.files.journal import file_of
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.models import Model
 from mdmemory.render import render
 
@@ -50,7 +51,7 @@ class Session:
     def __init__(
         self,
         id: str,
-        folder: MemoryFolder,
+        folder: Folder,
         model: Model | None = None,
         on_close: OnClose | None = None,
         about: Mapping[str, str] = {},
@@ -114,16 +115,19 @@ class Session:
         Returns:
             What stood in the way: then they are kept for the next time. None when all is well.
         """
+        self._unwritten += messages  # at once: who is cancelled while others write has lost nothing
         async with self._writing:
-            self._unwritten += messages
-            if not (batch := tuple(self._unwritten)):
-                return None
-            try:
-                others = await self.folder.journals.append(self.id, batch, self._about)
-            except MdmemoryError as error:
-                logger.warning("%d messages are not in the journal yet: %s", len(batch), error)
-                return f"the conversation is not in the journal yet, and is written as soon as that works: {error}"
-            del self._unwritten[: len(batch)]
+            return await shielded(self._write_all())
+
+    async def _write_all(self) -> str | None:
+        if not (batch := tuple(self._unwritten)):
+            return None
+        try:
+            others = await self.folder.journals.append(self.id, batch, self._about)
+        except MdmemoryError as error:
+            logger.warning("%d messages are not in the journal yet: %s", len(batch), error)
+            return f"the conversation is not in the journal yet, and is written as soon as that works: {error}"
+        del self._unwritten[: len(batch)]
         return "; ".join(others) or None
 
     @property
@@ -148,6 +152,7 @@ class Session:
                 "instructions",
                 self.folder.config.prompts_dir,
                 types=self.folder.types,
+                places=self.folder.places,
                 index=index.text.strip(),
                 can_write=writable,
             )
@@ -166,11 +171,8 @@ class Session:
         """Index lines of files that others changed since the prompt was rendered, each change once."""
         if self._prompt is None:
             return ""
-        changed = [
-            path
-            for path in self.folder.changes_since(self._news_mark)
-            if path in self.folder.listed and path not in self.seen.written
-        ]
+        unsaid = self.folder.outdated | self.seen.written
+        changed = [path for path in self.folder.changes_since(self._news_mark) if path in self.folder.listed and path not in unsaid]
         lines = [line for path in changed if (line := render_line(path, self.folder.listed[path])) not in self._prompt]
         more = [f"… and {len(lines) - MAX_NEWS_LINES} more"] if len(lines) > MAX_NEWS_LINES else []
         return "\n".join([*lines[:MAX_NEWS_LINES], *more])

@@ -16,16 +16,14 @@ from mdmemory.files.changes import Change, Create, Replace
 from mdmemory.files.history import Forgotten
 from mdmemory.files.journal import Message
 from mdmemory.files.memory_file import new_file, parse, set_field
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 
 SUMMARIES = "project/conversations/"
 INTRODUCTION = "What was said, in short; word for word it stands in the journal."
 MAX_DESCRIPTION_CHARS = 300
 
 
-async def summary_of(
-    folder: MemoryFolder, session: str, journal: str, marks: Sequence[Message], forgotten: Forgotten
-) -> Change | None:
+async def summary_of(folder: Folder, session: str, journal: str, marks: Sequence[Message], forgotten: Forgotten) -> Change | None:
     """The change that brings a conversation's summary up to date; None when it is.
 
     Args:

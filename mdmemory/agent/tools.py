@@ -21,7 +21,7 @@ from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import Conflict, InvalidArguments, MdmemoryError, NotThere
 from mdmemory.files.changes import Change, Create, Delete, Replace, crlf, edit_text, uses_crlf
 from mdmemory.files.memory_file import BOM, decode, encode
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder
 from mdmemory.render import render
 
 Mode = Literal["auto", "agent", "both"]
@@ -82,7 +82,7 @@ class Toolset:
 
     def __init__(
         self,
-        folder: MemoryFolder,
+        folder: Folder,
         author: str,
         seen: Seen | None = None,
         after_call: Callable[[], Awaitable[str]] | None = None,
@@ -159,6 +159,8 @@ class Toolset:
 
     async def _run_read(self, arguments: Mapping[str, Any]) -> str:
         part = arguments.get("offset", 1), arguments.get("limit", DEFAULT_LINES)
+        if not part[0]:
+            raise InvalidArguments("Read: offset must be at least 1, or less than 0 to count lines from the end.")
         if not arguments["file_path"].strip().lower().endswith(".md") and (found := await self._list(arguments["file_path"], part)):
             return found
         path = _path(arguments)
@@ -229,8 +231,10 @@ class Toolset:
             if error.etag is None:
                 self.seen.read.pop(change.path, None)  # who writes it again, knowing that it was deleted, makes it anew
             raise
-        after = next(item.after for item in applied.files if item.path == change.path)
-        self.seen.read[change.path] = after or b""
+        item = next(item for item in applied.files if item.path == change.path)
+        self.seen.read[change.path] = item.after or b""
+        if isinstance(change, Replace) and item.before == b"":  # it was added at the end: what was seen is what was written
+            self.seen.read[change.path] = change.data
         self.seen.written.add(change.path)
         return saved(change, applied, self.folder.files.get(change.path))
 
@@ -238,7 +242,7 @@ class Toolset:
 # `tool.parameter` is that of one tool only.
 _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "file_path": {"type": "string", "description": "Path inside the memory folder, such as user/role.md"},
-    "offset": {"type": "integer", "minimum": 1, "description": "First line to read, from 1"},
+    "offset": {"type": "integer", "description": "First line to read, from 1; -20 for the last 20 lines"},
     "limit": {"type": "integer", "minimum": 1, "description": "How many lines to read"},
     "content": {"type": "string", "description": "The whole file: frontmatter, then the memory"},
     "old_string": {"type": "string", "description": "The exact text to replace"},
@@ -246,7 +250,7 @@ _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "Search.limit": {"type": "integer", "minimum": 1, "description": f"How many files at most (default {DEFAULT_FILES})"},
     "Add.content": {"type": "string", "description": "What to remember, word for word"},
     "keywords": {"type": "array", "items": {"type": "string"}, "description": "Several short keywords"},
-    "filters": {"type": "object", "description": "Any of type, path, tags, after, before, as_of, where"},
+    "filters": {"type": "object", "description": "Any of type, path, mount, tags, after, before, as_of, where"},
     "thinking": {"type": "string", "description": "Why this is worth remembering; not stored"},
     "type": {"type": "string", "description": "The memory's type (default project)"},
     "replace_all": {"type": "boolean", "description": "Replace every occurrence (default false)"},

@@ -87,6 +87,8 @@ class Turn:
         session = self._session
         try:
             await session.folder.refresh()
+            if session.folder.away:
+                self._degrade(session.folder.away)
             session.thaw_if_forgotten()
             if session.mode == "agent":  # which searches by itself
                 return

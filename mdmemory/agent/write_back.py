@@ -13,7 +13,7 @@ from mdmemory.agent.extractor import Extraction, author_of, extract, pending, re
 from mdmemory.agent.summary import summary_of
 from mdmemory.errors import MdmemoryError, ModelUnavailable
 from mdmemory.files.journal import MARK, file_of
-from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.any_folder import Folder, home_only
 from mdmemory.models import Model, Reply
 
 logger = logging.getLogger("mdmemory")
@@ -37,16 +37,16 @@ class WriteBackStatus:
 
 
 class WriteBack:
-    """Draws memories from one session's journal.
+    """Draws memories from one session's journal; they go to the home alone, whatever else is mounted.
 
     Args:
         model: is asked what to remember.
         when: see `When`; without a model nothing ever happens.
     """
 
-    def __init__(self, folder: MemoryFolder, session: str, model: Model | None, when: When = "background") -> None:
-        self.folder, self.session, self.model = folder, session, model
-        self.when: When = when if model is not None and not folder.is_read_only else "off"
+    def __init__(self, folder: Folder, session: str, model: Model | None, when: When = "background") -> None:
+        self.folder, self.session, self.model = home_only(folder), session, model
+        self.when: When = when if model is not None and not self.folder.is_read_only else "off"
         self.status = WriteBackStatus()
         self._lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()

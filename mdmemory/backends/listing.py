@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from struct import Struct
 from typing import NamedTuple
 
 from mdmemory.backends.protocol import NO_VERSION, Entry, Version
+
+STATE = Struct("qqqQ")
+"""A file's state on a disk: modification time and change time in nanoseconds, size, inode."""
 
 
 class Listing(NamedTuple):
@@ -17,7 +21,7 @@ class Listing(NamedTuple):
         files: name to version.
     """
 
-    mark: tuple[int, ...]
+    mark: bytes
     folders: tuple[str, ...]
     files: dict[str, Version]
 
@@ -42,7 +46,7 @@ class Versions(Mapping[str, Version]):
         """Set a file's version."""
         prefix, name = _parts(path)
         if prefix not in self.listings:
-            self.listings[prefix] = Listing((), (), {})
+            self.listings[prefix] = Listing(b"", (), {})
         self.listings[prefix].files[name] = version
 
     def drop(self, path: str) -> None:
@@ -75,7 +79,7 @@ class Entries(Mapping[str, Entry]):
     """The files of a scan by path; an entry is made when it is asked for, which few are when little has changed.
 
     Args:
-        versions: made of modification time, change time, size and inode; one with a fifth part is not sure.
+        versions: packed by `STATE`; what follows it says that a version is not sure.
     """
 
     def __init__(self, versions: Versions) -> None:
@@ -83,8 +87,9 @@ class Entries(Mapping[str, Entry]):
 
     def __getitem__(self, path: str) -> Entry:
         version = self._versions[path]
-        assert not isinstance(version, str)
-        return Entry(version[2], version[0], version if len(version) == 4 else NO_VERSION)
+        assert isinstance(version, bytes)
+        mtime_ns, _, size, _ = STATE.unpack_from(version)
+        return Entry(size, mtime_ns, version if len(version) == STATE.size else NO_VERSION)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._versions)

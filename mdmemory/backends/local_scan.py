@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import time
 from collections.abc import Mapping
 
 from mdmemory.backends import paths
-from mdmemory.backends.listing import Entries, Listing, Versions
+from mdmemory.backends.listing import STATE, Entries, Listing, Versions
 from mdmemory.backends.local_io import Folder, Place, Tree, open_file, problem_of, what_is
 from mdmemory.backends.protocol import Scan, Version
 
 _HARD_LINK = "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
 _RACY_NS, _COARSE_NS = 20_000_000, 2_000_000_000
+_FURTHEST_NS = 2**63 - 1
 
 
 class Look:
@@ -62,25 +64,25 @@ class Look:
             except OSError as error:
                 self._miss(prefix + name, error)
 
-    def _mark(self, folder: Folder) -> tuple[int, ...]:
+    def _mark(self, folder: Folder) -> bytes:
         """The state of a folder's list of names; empty where it can't be relied on."""
         if not self._own_disk or not isinstance(folder.at, int):
-            return ()
+            return b""
         found = os.fstat(folder.at)
         version = version_of(found, self._now, self._own_disk)
-        return version if len(version) == 4 and found.st_dev == self._device else ()
+        return version if len(version) == STATE.size and found.st_dev == self._device else b""
 
     def _again(self, folder: Folder, prefix: str, before: Listing) -> Listing | None:
-        """The same names once more; None when one of them is gone after all."""
-        known, changed, dir_fd, lstat = before.files, {}, folder.at, os.lstat
+        """The same names once more; None when one of them is gone after all, or has a time that is out of reach."""
+        known, changed, dir_fd, lstat, pack = before.files, {}, folder.at, os.lstat, STATE.pack
         assert isinstance(dir_fd, int)
         for name, version in known.items():  # this loop is what a look costs in a large folder
             try:
                 found = lstat(name, dir_fd=dir_fd)
-            except OSError:
+                if pack(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino) != version:
+                    changed[name] = found
+            except (OSError, struct.error):
                 return None
-            if (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino) != version:
-                changed[name] = found
         if not changed:
             return before
         files, told = dict(known), len(self._skipped)
@@ -89,9 +91,9 @@ class Look:
             if not version:
                 return None
             files[name] = version
-        return Listing(before.mark if len(self._skipped) == told else (), before.folders, files)
+        return Listing(before.mark if len(self._skipped) == told else b"", before.folders, files)
 
-    def _list(self, folder: Folder, prefix: str, known: Mapping[str, Version], mark: tuple[int, ...]) -> Listing:
+    def _list(self, folder: Folder, prefix: str, known: Mapping[str, Version], mark: bytes) -> Listing:
         below, files, told = list[str](), dict[str, Version](), len(self._skipped)
         dir_fd = folder.at if isinstance(folder.at, int) else None
         with os.scandir(folder.at) as entries:
@@ -108,27 +110,27 @@ class Look:
                 except OSError as error:
                     self._miss(path, error)
                     continue
-                state = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+                state = _state(found)
                 if known.get(name) == state and found.st_nlink == 1:
                     files[name] = state
                 elif stat.S_ISDIR(found.st_mode):
                     below.append(name)
                 elif version := self._version(path, found, Place(entry.path, dir_fd)):
                     files[name] = version
-        return Listing(mark if len(self._skipped) == told else (), tuple(below), files)
+        return Listing(mark if len(self._skipped) == told else b"", tuple(below), files)
 
-    def _version(self, path: str, found: os.stat_result, place: Place) -> tuple[int, ...]:
+    def _version(self, path: str, found: os.stat_result, place: Place) -> bytes:
         """A file's version, after its head is brought where it is new; empty for what is no file, or can't be read."""
         if not stat.S_ISREG(found.st_mode):
             self._skipped[path] = what_is(found.st_mode)
-            return ()
+            return b""
         version = version_of(found, self._now, self._own_disk)
         if path[-3:].lower() == ".md" and self._known.get(path) != version:
             try:
                 self._heads[path] = _head(place, self._head_bytes)
             except OSError as error:
                 self._miss(path, error)
-                return ()
+                return b""
         if found.st_nlink > 1:
             self._skipped[path] = _HARD_LINK
         return version
@@ -139,17 +141,25 @@ class Look:
             self._skipped[path] = problem.reason
 
 
-def version_of(found: os.stat_result, now: int, own_disk: bool = True) -> tuple[int, ...]:
+def version_of(found: os.stat_result, now: int, own_disk: bool = True) -> bytes:
     """Mark a file's state by modification time, change time, size and inode.
 
     The change time counts, which no program can set. A file that changed so recently that a next change could leave the same mark
-    gets a fifth part, the time of this look, so that it equals no other (git calls such files racy). Disks that keep only whole
+    gets the time of this look behind it, so that it equals no other (git calls such files racy). Disks that keep only whole
     seconds need longer, and so do those of other machines.
     """
-    state = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+    state = _state(found)
     changed = found.st_ctime_ns
     is_coarse = not own_disk or changed % 1_000_000_000 == 0
-    return (*state, now) if changed > now - (_COARSE_NS if is_coarse else _RACY_NS) else state
+    return state + now.to_bytes(8) if changed > now - (_COARSE_NS if is_coarse else _RACY_NS) else state
+
+
+def _state(found: os.stat_result) -> bytes:
+    try:
+        return STATE.pack(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+    except struct.error:  # anyone can set a modification time that is centuries away
+        nearest = max(-_FURTHEST_NS, min(found.st_mtime_ns, _FURTHEST_NS))
+        return STATE.pack(nearest, found.st_ctime_ns, found.st_size, found.st_ino)
 
 
 def _head(place: Place, head_bytes: int) -> bytes:

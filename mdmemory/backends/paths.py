@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
 from mdmemory.errors import InvalidPath
 
@@ -74,3 +75,8 @@ def collision_key(path: str) -> str:
     """Paths with the same key look alike to a person or are one file on some disk: `A.md`/`a.md`, NFC/NFD, `a-b.md`/`A B.md`."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
     return folded.replace(" ", "-").replace("_", "-")
+
+
+def owner(path: str, prefixes: Iterable[str]) -> str:
+    """The longest of these prefixes that a path begins with; one of them must be "", which every path does."""
+    return max((prefix for prefix in prefixes if path.startswith(prefix)), key=len)

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 from mdmemory.backends import paths
 from mdmemory.errors import BackendError, Conflict, InvalidPath, NotThere, Unavailable, UnsafeFile
 
-Version = str | tuple[int, ...]
-NO_VERSION: Final[Version] = ()
+Version = str | bytes
+NO_VERSION: Final[Version] = b""
 ANY: Final = "*"  # `if_match`: whatever is there, or nothing
 ABSENT: Final = "-"  # `if_match`: only when nothing is there
 LOG: Final = ".mdmemory/log.jsonl"

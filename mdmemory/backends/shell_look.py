@@ -46,7 +46,7 @@ _PROBLEMS: Final = {
 
 def known_versions(known: Mapping[str, Version]) -> bytes:
     """A line for each version that equals something, as the helper's `stat` prints it."""
-    lines = (f"{version} ./{path}\n" for path, version in known.items() if version)
+    lines = (f"{version} ./{path}\n" for path, version in known.items() if version and isinstance(version, str))
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import File, FileProblem, etag_of
-from mdmemory.errors import Conflict, InvalidMemoryFile
+from mdmemory.errors import Conflict, InvalidMemoryFile, Unavailable
 from mdmemory.files import index
 from mdmemory.files.changes import Create, Replace
 from mdmemory.files.index_faults import drift
 from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, decode
 from mdmemory.files.safety import instructions_in
+from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.known import INDEX, is_memory_path
 from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.mounted_folder import MountedFolder
 
 # How sync programs name the other copy: Dropbox and ownCloud, Syncthing, Nextcloud, Seafile.
 _CONFLICTED = re.compile(
@@ -54,28 +56,49 @@ class Finding:
     fixable: bool = False
 
 
-async def examine(folder: MemoryFolder) -> list[Finding]:
-    """Everything that is wrong, file by file, then the index.
+async def examine(folder: Folder) -> list[Finding]:
+    """Everything that is wrong, mount by mount: in the files, then in the index.
 
     Raises:
-        Unavailable: the folder can't be looked at.
+        Unavailable: the folder can't be looked at, or none of those mounted.
     """
     await folder.refresh()
+    findings = []
+    for prefix, part in parts_of(folder).items():
+        try:
+            own = await _examine(part, is_mount=bool(prefix))
+        except Unavailable as error:
+            own = [Finding("unavailable", "", None, str(error))]
+        findings += [replace(finding, path=prefix + finding.path) for finding in own]
+    hidden = folder.hidden if isinstance(folder, MountedFolder) else {}
+    return [*findings, *(Finding("hidden", path, None, reason) for path, reason in hidden.items())]
+
+
+async def _examine(folder: MemoryFolder, *, is_mount: bool) -> list[Finding]:
+    if not folder.scanned:
+        await folder.refresh()
     findings = [*_files(folder), *_names(folder), *[finding async for finding in _instructions(folder)]]
     findings += [Finding("skipped", path, None, reason) for path, reason in folder.skipped.items()]
-    return sorted(findings, key=lambda finding: (finding.path, finding.line or 0, finding.code)) + await _index(folder)
+    findings.sort(key=lambda finding: (finding.path, finding.line or 0, finding.code))
+    return findings if is_mount and folder.is_read_only else findings + await _index(folder)
 
 
-async def repair(folder: MemoryFolder) -> list[str]:
+async def repair(folder: Folder) -> list[str]:
     """Give every file that should have one its line in the index, and take away lines whose file is gone.
 
     Returns:
         What was done, one line each; empty when there was nothing to do.
 
     Raises:
-        Unavailable, PermissionDenied, Conflict: nothing was changed.
+        Unavailable, PermissionDenied, Conflict: nothing was changed, or only the indexes of earlier mounts.
     """
     await folder.refresh()
+    writable = {"", *(place.prefix for place in folder.places if place.can_write)}
+    return [line for prefix, part in parts_of(folder).items() if prefix in writable for line in await _repair(folder, prefix, part)]
+
+
+async def _repair(whole: Folder, prefix: str, folder: MemoryFolder) -> list[str]:
+    """Repair one index, by a change that the whole folder's policy is asked about."""
     data = (await folder.read_many([INDEX]))[INDEX]
     if isinstance(data, FileProblem) and data.kind != "absent":
         return []  # could not look is not absent; `examine` says so
@@ -94,16 +117,16 @@ async def repair(folder: MemoryFolder) -> list[str]:
     after = index.update(text, changed, folder.listed, folder.limits).text.encode()
     if after == before:
         return []
-    change = (
-        Create(INDEX, after) if before == b"" and isinstance(data, FileProblem) else Replace(INDEX, after, etag_of(before), before)
-    )
+    place, is_new = prefix + INDEX, before == b"" and isinstance(data, FileProblem)
+    change = Create(place, after) if is_new else Replace(place, after, etag_of(before), before)
     try:
-        await folder.apply([change], "doctor", "repair the index")
+        await whole.apply([change], "doctor", "repair the index")
     except Conflict:
         if isinstance(change, Replace):
             raise
-        return await repair(folder)  # the index was made meanwhile
-    return [f"{INDEX}: {'added' if fault.kind == 'missing' else 'removed'} {fault.text.strip()}" for fault in faults]
+        await folder.refresh()
+        return await _repair(whole, prefix, folder)  # the index was made meanwhile
+    return [f"{place}: {'added' if fault.kind == 'missing' else 'removed'} {fault.text.strip()}" for fault in faults]
 
 
 def _files(folder: MemoryFolder) -> Iterator[Finding]:

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mdmemory.backends.protocol import ABSENT, File, FileProblem, Op, Put
-from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath, PermissionDenied, UnsafeFile
+from mdmemory.errors import Conflict, InvalidArguments, InvalidMemoryFile, InvalidPath, PermissionDenied, UnsafeFile
 from mdmemory.files import history
 from mdmemory.files.changes import Change, Create, Delete, Replace, merge
 from mdmemory.files.history import object_path
 from mdmemory.files.memory_file import decode, parse
+from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.known import INDEX, etag_in
 from mdmemory.folder.memory_folder import MemoryFolder
 
@@ -71,9 +72,7 @@ class _Side:
         return file.data if isinstance(file, File) else None
 
 
-async def sync(
-    mine: MemoryFolder, other: MemoryFolder, name: str, *, push: bool, dry_run: bool = False, force: bool = False
-) -> list[Step]:
+async def sync(mine: Folder, other: Folder, name: str, *, push: bool, dry_run: bool = False, force: bool = False) -> list[Step]:
     """Bring one folder's changes since the last sync into the other.
 
     Args:
@@ -85,9 +84,12 @@ async def sync(
         force: the source wins where both changed; much may be deleted; a folder that was wiped is taken for a new one.
 
     Raises:
+        InvalidArguments: other folders are mounted in one of them.
         PermissionDenied: too much would be deleted, or the other folder was wiped; nothing was done.
         Unavailable: a folder can't be looked at.
     """
+    if not (isinstance(mine, MemoryFolder) and isinstance(other, MemoryFolder)):
+        raise InvalidArguments("A sync is between two folders, and here several are mounted in one. Name the folder itself.")
     place = f".mdmemory/sync/{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
     base = await _read_base(mine, place)
     for folder in (mine, other):

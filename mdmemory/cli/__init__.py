@@ -11,6 +11,7 @@ from mdmemory import __version__
 from mdmemory.cli.agent_commands import chat, demo, prompt
 from mdmemory.cli.doctor_command import doctor
 from mdmemory.cli.eval_commands import evals
+from mdmemory.cli.fact_commands import fact, timeline, wake_up
 from mdmemory.cli.file_commands import init, ls, search, show
 from mdmemory.cli.journal_commands import context, journal
 from mdmemory.cli.memory_commands import extract, forget, remember
@@ -31,7 +32,7 @@ def main(context: click.Context) -> None:
     prepare(context)
 
 
-MEMORY = (init, ls, show, search, remember, forget, extract)
+MEMORY = (init, ls, show, search, remember, forget, extract, fact, timeline, wake_up)
 CONVERSATIONS = (prompt, journal, context, chat, demo)
 UPKEEP = (doctor, pull, push, watch, evals)
 for command in (*MEMORY, *CONVERSATIONS, *UPKEEP):

@@ -12,6 +12,7 @@ from mdmemory.cli.terminal import (
     folder_option,
     harmless,
     json_option,
+    opened,
     print_json,
     refuse_file,
     require_folder,
@@ -28,12 +29,10 @@ json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print 
 @run
 async def prompt(folder: str, message: str | None, as_json: bool) -> None:
     """Print what an agent would see: its system prompt, and a hint."""
-    from mdmemory.config import Config
-    from mdmemory.memory import open_memory
     from mdmemory.render import estimate_tokens
 
     require_folder(folder)
-    async with open_memory(folder, config=Config(journal=False)) as memory:
+    async with opened(folder, journal=False) as memory:
         await memory.folder.refresh()  # a turn would go on without a memory that can't be looked at
         async with memory.session().turn(message or "") as turn:
             system = await turn.system_prompt()

@@ -13,10 +13,8 @@ from typing import Any, Protocol
 import click
 
 from mdmemory.cli.chat_loop import ChatModel, Message, run_turn
-from mdmemory.cli.terminal import harmless, one_line, print_json
-from mdmemory.config import Config
+from mdmemory.cli.terminal import harmless, one_line, opened, print_json
 from mdmemory.errors import MdmemoryError
-from mdmemory.memory import open_memory
 from mdmemory.models import Model
 
 _LABEL = "{:<7}".format  # `agent` and two spaces
@@ -106,7 +104,7 @@ def converse(
     screen: Screen,
     messages: Iterable[str] | None = None,
     selector: Model | str | None = None,
-    config: Config | None = None,
+    journal: bool = True,
 ) -> None:
     """Talk until the messages end, from where the session ended before. Between the replies nothing runs, so that Ctrl-C at the
     prompt just leaves.
@@ -114,6 +112,7 @@ def converse(
     Args:
         messages: what the user says; None reads standard input.
         selector: chooses files for hints.
+        journal: whether the conversation is kept.
 
     Raises:
         MdmemoryError: the memory can't be used, or the model failed and nobody was there to try again.
@@ -122,11 +121,11 @@ def converse(
     logging.getLogger("mdmemory").addHandler(logging.NullHandler())  # the screen shows what went wrong
     typed = messages is None and sys.stdin.isatty()
     with asyncio.Runner() as runner:
-        opened = AsyncExitStack()
+        stack = AsyncExitStack()
         if close := getattr(agent, "close", None):
-            opened.push_async_callback(close)
+            stack.push_async_callback(close)
         try:
-            memory = runner.run(opened.enter_async_context(open_memory(folder, model=selector, config=config)))
+            memory = runner.run(stack.enter_async_context(opened(folder, selector, journal=journal)))
             runner.run(memory.folder.refresh())
             session = memory.session(session_id)
             history: list[Message] = [dict(message.data) for message in runner.run(session.messages())]
@@ -138,7 +137,7 @@ def converse(
                         screen.heard(text)
                     _answer(runner, run_turn(session, agent, history, text, screen.said, screen.noted), screen, typed)
         finally:
-            runner.run(opened.aclose())
+            runner.run(stack.aclose())
 
 
 def _answer(runner: asyncio.Runner, turn: Coroutine[Any, Any, str], screen: Screen, typed: bool) -> None:

@@ -16,7 +16,6 @@ from mdmemory.backends.protocol import LOG, TAIL_BYTES
 from mdmemory.cli.chat_loop import Message, ScriptedChat, assistant, calling
 from mdmemory.cli.conversation import JsonScreen, PlainScreen, converse
 from mdmemory.cli.terminal import CalledWrongly, command_on, failure, print_json
-from mdmemory.config import Config
 from mdmemory.models import ScriptedModel
 
 HOME = """---
@@ -43,7 +42,6 @@ FILES = {"user/home.md": HOME, "feedback/answers.md": ANSWERS}
 FIRST = "Remember: I live in Hangzhou and prefer concise Chinese answers. I read them on my phone between meetings."
 SECOND = "Where should I go for a walk this evening?"
 SESSIONS = {1: "demo-1", 2: "demo-2"}
-SILENT = Config(journal=False)  # so that a demo goes the same way each time
 SCRIPTED = "The model in this demo is scripted; its tools, the files, the index and the hints are real."
 
 
@@ -85,7 +83,7 @@ def play(folder: str, act: int, as_json: bool) -> int:
             ScriptedChat([*calls, assistant("记住了：您住在杭州，回答用简洁的中文。")]),
             screen,
             [FIRST],
-            config=SILENT,
+            journal=False,
         )
         return 0
     picks = {
@@ -94,7 +92,7 @@ def play(folder: str, act: int, as_json: bool) -> int:
             {"path": "feedback/answers.md", "reason": "how to word the answer"},
         ]
     }
-    converse(folder, session, ScriptedChat([_recommend]), screen, [SECOND], ScriptedModel([picks]), SILENT)
+    converse(folder, session, ScriptedChat([_recommend]), screen, [SECOND], ScriptedModel([picks]), journal=False)
     return 0
 
 

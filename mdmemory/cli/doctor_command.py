@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mdmemory.cli.tables import print_note, print_table
-from mdmemory.cli.terminal import command_on, folder_option, json_option, one_line, print_json, require_folder, run
+from mdmemory.cli.terminal import command_on, folder_option, json_option, one_line, opened, print_json, require_folder, run
 
 
 @click.command()
@@ -22,10 +22,9 @@ async def doctor(folder: str, fix: bool, as_json: bool) -> int:
     from dataclasses import asdict
 
     from mdmemory.care.doctor import examine, repair
-    from mdmemory.memory import open_memory
 
     require_folder(folder)
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         repaired = await repair(memory.folder) if fix else []
         findings = await examine(memory.folder)
     if as_json:

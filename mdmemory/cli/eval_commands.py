@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mdmemory.cli.terminal import json_option, print_json, run
+from mdmemory.cli.terminal import failure, json_option, print_json, run
 
 if TYPE_CHECKING:
     from mdmemory.evals.conversations import Conversation
 
-report_option = click.option("--report", metavar="FILE", type=click.Path(dir_okay=False), help="Write a Markdown report too.")
+UNFINISHED = "unfinished.jsonl"
+report_option = click.option(
+    "--report",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Write a report there: Markdown, JSON and a plot. Stopped, the same command goes on where it was.",
+)
 keep_option = click.option(
     "--keep",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="Keep results here as they come, and go on after them.",
+    help="Keep results here as they come, and go on after them, without a report too.",
 )
 path_argument = click.argument("path", type=click.Path(exists=True, dir_okay=False))
 
@@ -44,7 +50,7 @@ async def locomo(path: str, report: str | None, keep: str | None, as_json: bool)
     """Evidence recall on LoCoMo, or any file of its schema (locomo10.json of snap-research/locomo)."""
     from mdmemory.evals.locomo import load
 
-    show(await measure(load(path), keep), f"LoCoMo: {Path(path).name}", report, as_json)
+    await measure(load(path), f"LoCoMo: {Path(path).name}", report, keep, as_json)
 
 
 @evals.command()
@@ -54,26 +60,34 @@ async def longmemeval(path: str, report: str | None, keep: str | None, as_json: 
     """Evidence recall on LongMemEval, or any file of its schema (xiaowu0162/LongMemEval)."""
     from mdmemory.evals.longmemeval import load
 
-    show(await measure(load(path), keep), f"LongMemEval: {Path(path).name}", report, as_json)
+    await measure(load(path), f"LongMemEval: {Path(path).name}", report, keep, as_json)
 
 
-async def measure(conversations: Sequence[Conversation], keep: str | None) -> dict[str, Any]:
-    """Run an evaluation with a progress bar on stderr."""
+async def measure(conversations: Sequence[Conversation], title: str, report: str | None, keep: str | None, as_json: bool) -> None:
+    """Run an evaluation with a progress bar on stderr, print what was measured, and write the report."""
+    import asyncio
+
+    from mdmemory.evals.report import markdown, write_report
     from mdmemory.evals.run import evaluate
 
+    unfinished = Path(report) / UNFINISHED if report else None
+    if unfinished:
+        try:
+            unfinished.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise failure(f"The report's folder {report!r} can't be made: {error.strerror}.") from error
     questions = sum(len(conversation.questions) for conversation in conversations)
-    with click.progressbar(length=questions, label="Questions", file=sys.stderr) as bar:
-        return await evaluate(conversations, keep=keep, progress=lambda answered: bar.update(answered))
-
-
-def show(measured: dict[str, Any], title: str, report: str | None, as_json: bool) -> None:
-    """Print what was measured, and write the report."""
-    from mdmemory.evals.run import markdown
-
-    page = markdown(title, measured)
-    if report:
-        Path(report).write_text(page, encoding="utf-8")
+    try:
+        with click.progressbar(length=questions, label="Questions", file=sys.stderr) as bar:
+            measured = await evaluate(conversations, keep=keep or unfinished, progress=bar.update)
+    except asyncio.CancelledError:
+        if keep or report:
+            click.echo("\nStopped. The same command goes on from here.", err=True)
+        raise
+    if unfinished:
+        write_report(unfinished.parent, title, measured)
+        unfinished.unlink(missing_ok=True)
     if as_json:
         print_json(measured)
     else:
-        click.echo(page, nl=False)
+        click.echo(markdown(title, measured), nl=False)

@@ -16,6 +16,7 @@ from mdmemory.cli.terminal import (
     folder_option,
     harmless,
     json_option,
+    opened,
     print_json,
     refuse_file,
     require_folder,
@@ -71,11 +72,10 @@ async def ls(folder: str, kind: str | None, as_json: bool) -> None:
 
     Files that can't be read are listed too, with the reason; what was skipped, such as links, is named below the table.
     """
-    from mdmemory.memory import open_memory
     from mdmemory.render import age
 
     require_folder(folder)
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         await memory.folder.refresh()
         known = sorted(memory.folder.files.items(), key=lambda item: (-item[1].mtime_ns, item[0]))
         skipped = memory.folder.skipped
@@ -132,11 +132,10 @@ async def show(path: str, folder: str, as_json: bool) -> None:
     """
     from mdmemory.errors import NotThere
     from mdmemory.files.memory_file import decode
-    from mdmemory.memory import open_memory
 
     require_folder(folder)
     path = path.removeprefix("./").removeprefix(f"{folder.removeprefix('./').rstrip('/')}/")  # as shells complete it
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         try:
             data = await memory.folder.read(path)
         except NotThere:
@@ -171,6 +170,8 @@ def _shown(path: str, data: bytes) -> dict[str, Any]:
 @click.option("--explain", is_flag=True, help="Say why each file was found.")
 @click.option("-t", "--type", metavar="TYPE", multiple=True, help="Only files of this type; may be given again.")
 @click.option("-p", "--path", metavar="PATH", multiple=True, help="Only this folder, file or pattern; may be given again.")
+@click.option("--mount", metavar="NAME", multiple=True, help="Only this mount, or . for the home; may be given again.")
+@click.option("--stage", metavar="NAME", help="As in this stage of the work: mounts may be silent in some.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only files with this tag; given again, with all of them.")
 @click.option("--as-of", metavar="DAY", help="What was valid on that day, such as 2024-05-17.")
 @json_option
@@ -182,10 +183,8 @@ async def search(query: tuple[str, ...], folder: str, limit: int, explain: bool,
     """
     from dataclasses import asdict
 
-    from mdmemory.memory import open_memory
-
     require_folder(folder)
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         given: Any = {name: value for name, value in filters.items() if value}
         matches = await memory.search(" ".join(query), limit=limit, **given)
         known = memory.folder.files

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmemory.cli.tables import print_note, print_table
-from mdmemory.cli.terminal import command_on, failure, folder_option, harmless, json_option, print_json, require_folder, run
+from mdmemory.cli.terminal import command_on, failure, folder_option, harmless, json_option, opened, print_json, require_folder, run
 
 if TYPE_CHECKING:
     from mdmemory.files.journal import Message
@@ -26,10 +26,8 @@ async def journal(session: str | None, folder: str, last: int | None, as_json: b
 
     SESSION is the name of a conversation, as the list has it. Times are UTC.
     """
-    from mdmemory.memory import open_memory
-
     require_folder(folder)
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         await memory.folder.refresh()
         if session is None:
             await _list(memory, as_json)
@@ -87,10 +85,8 @@ async def context(query: tuple[str, ...], folder: str, as_json: bool, **wanted: 
 
     These are the last messages, and older ones that share words with QUERY.
     """
-    from mdmemory.memory import open_memory
-
     require_folder(folder)
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         found = await memory.context(
             " ".join(query) or None,
             session=wanted["session"],

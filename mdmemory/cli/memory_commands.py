@@ -15,6 +15,7 @@ from mdmemory.cli.terminal import (
     harmless,
     json_option,
     one_line,
+    opened,
     print_json,
     refuse_file,
     require_folder,
@@ -22,7 +23,7 @@ from mdmemory.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from mdmemory.folder.memory_folder import MemoryFolder
+    from mdmemory.folder.any_folder import Folder
     from mdmemory.folder.settle import Settled
 
 FOUND = 5  # files that a query of `forget` may bring up
@@ -42,11 +43,10 @@ async def remember(text: tuple[str, ...], folder: str, kind: str | None, as_json
     """
     from mdmemory.agent.adding import from_content
     from mdmemory.folder.known import listed_as
-    from mdmemory.memory import open_memory
 
     refuse_file(folder)
     content = sys.stdin.read() if text == ("-",) else " ".join(text)
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         await memory.folder.refresh()
         change = from_content(memory.folder, content, kind)
         applied = await memory.folder.apply([change], "person", "remember")
@@ -74,11 +74,10 @@ async def forget(what: tuple[str, ...], folder: str, yes: bool, as_json: bool) -
     goes too, and what it was drawn from in conversations is never drawn again. A journal keeps what was said.
     """
     from mdmemory.files.changes import Delete
-    from mdmemory.memory import open_memory
 
     require_folder(folder)
     typed = sys.stdin.isatty() and not as_json
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         await memory.folder.refresh()
         path = await _chosen(memory.folder, " ".join(what), folder, typed=typed)
         if not yes and not typed:
@@ -92,7 +91,7 @@ async def forget(what: tuple[str, ...], folder: str, yes: bool, as_json: bool) -
         click.echo(f"Forgot {one_line(path)}.")
 
 
-async def _chosen(memory: MemoryFolder, what: str, folder: str, *, typed: bool) -> str:
+async def _chosen(memory: Folder, what: str, folder: str, *, typed: bool) -> str:
     """The file that is meant: by its path, as the only match, or as the person who types says."""
     path = what.removeprefix("./")
     if path in memory.files:
@@ -134,17 +133,17 @@ async def extract(folder: str, session: str, model: str, dry_run: bool, as_json:
 
     from mdmemory.agent import extractor
     from mdmemory.agent.write_back import WriteBack
-    from mdmemory.memory import open_memory
+    from mdmemory.folder.any_folder import home_only
 
     require_folder(folder)
-    async with open_memory(folder, model=model) as memory:
+    async with opened(folder, model) as memory:
         await memory.folder.refresh()
         messages = await memory.folder.journals.messages(session)
         if not messages:
             raise failure(f"There is no conversation {session!r}. `{command_on('journal', folder)}` lists them.")
         assert memory.model is not None
         if dry_run:
-            found = await extractor.extract(memory.folder, memory.model, session, messages, dry_run=True)
+            found = await extractor.extract(home_only(memory.folder), memory.model, session, messages, dry_run=True)
             extractions = [found] if found else []
         else:
             extractions = await WriteBack(memory.folder, session, memory.model).run()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mdmemory.cli.terminal import folder_option, json_option, print_json, run
+from mdmemory.cli.terminal import folder_option, json_option, opened, print_json, run
 
 
 def _options(command: Any) -> Any:
@@ -50,7 +50,7 @@ async def _sync(location: str, folder: str, *, push: bool, dry_run: bool, force:
     from mdmemory.cli.tables import print_table
     from mdmemory.memory import open_memory
 
-    async with open_memory(folder) as mine, open_memory(location) as other:
+    async with opened(folder) as mine, open_memory(location) as other:
         steps = await sync(mine.folder, other.folder, location, push=push, dry_run=dry_run, force=force)
     if as_json:
         print_json([asdict(step) for step in steps])

@@ -7,17 +7,25 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Coroutine
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from mdmemory.errors import InvalidArguments, InvalidPath, MdmemoryError
+
+if TYPE_CHECKING:
+    from mdmemory.memory import Memory
+    from mdmemory.models import Model
 
 DEFAULT_FOLDER = "memory"
 INTERRUPTED = 130  # as shells say it of Ctrl-C
 _JOINERS = "\u200c\u200d"  # without them Persian and emoji fall apart
 
-folder_option = click.option(
+CONFIG_FILE = "mdmemory.config_file"  # where the context of a command keeps what --config named
+_folder = click.option(
     "-f",
     "--folder",
     envvar="MDMEMORY_FOLDER",
@@ -25,6 +33,14 @@ folder_option = click.option(
     show_default=True,
     metavar="DIR",
     help="The memory's folder.",
+)
+_config = click.option(
+    "--config",
+    envvar="MDMEMORY_CONFIG",
+    metavar="FILE",
+    expose_value=False,
+    callback=lambda context, option, value: context.meta.update({CONFIG_FILE: value}),
+    help="A YAML file with settings, which may name the folder and others to mount.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -70,12 +86,41 @@ def failure(text: str) -> click.ClickException:
     return click.ClickException(one_line(text))
 
 
+def folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which memory: `opened` heeds both."""
+    return _folder(_config(command))
+
+
+def opened(folder: str, model: Model | str | None = None, *, journal: bool = True) -> AbstractAsyncContextManager[Memory]:
+    """The memory that a command was told to use: that of the configuration file, unless --folder names another home.
+
+    Args:
+        journal: whether conversations are kept, where the settings say so.
+    """
+    from mdmemory.memory import open_memory
+    from mdmemory.settings import Settings, read_settings
+
+    file = _config_file()
+    settings = Settings() if file is None else read_settings(file)
+    is_named = click.get_current_context().get_parameter_source("folder") is ParameterSource.COMMANDLINE
+    location = folder if is_named or settings.location is None else settings.location
+    config = settings.config if journal else replace(settings.config, journal=False)
+    return open_memory(location, mounts=settings.mounts, model=model, config=config)
+
+
+def _config_file() -> str | None:
+    context = click.get_current_context(silent=True)
+    return context.meta.get(CONFIG_FILE) if context else None
+
+
 def require_folder(folder: str) -> None:
-    """Stop with a plain message when there is no such folder.
+    """Stop with a plain message when there is no such folder, and no configuration file that may name another.
 
     Raises:
         ClickException
     """
+    if _config_file() is not None:
+        return
     refuse_file(folder)
     if "://" not in folder and not os.path.isdir(os.path.expanduser(folder)):
         raise failure(
@@ -98,6 +143,8 @@ def command_on(command: str, folder: str) -> str:
     """A command line for this folder, ready to be pasted."""
     import shlex
 
+    if file := _config_file():
+        return f"mdmemory {command} --config {shlex.quote(file)}"
     if folder == DEFAULT_FOLDER:
         return f"mdmemory {command}"
     option = "" if command in ("init", "demo") else "-f "

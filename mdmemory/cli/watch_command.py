@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mdmemory.cli.terminal import folder_option, json_option, one_line, print_json, require_folder, run
+from mdmemory.cli.terminal import folder_option, json_option, one_line, opened, print_json, require_folder, run
 
 EVERY_S = 0.5
 COLOURS = {"created": "green", "changed": "yellow", "deleted": "red"}
@@ -21,11 +21,9 @@ async def watch(folder: str, as_json: bool) -> int:
     """
     import asyncio
 
-    from mdmemory.memory import open_memory
-
     require_folder(folder)
     try:
-        async with open_memory(folder) as memory:
+        async with opened(folder) as memory:
             await memory.folder.refresh()
             click.echo(f"Watching {one_line(folder)}. Ctrl-C ends it.", err=True)
             while True:

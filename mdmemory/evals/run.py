@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from mdmemory import __version__
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.protocol import ABSENT, Put
 from mdmemory.config import Config
 from mdmemory.errors import InvalidArguments
 from mdmemory.evals.conversations import Conversation, session_file
-from mdmemory.evals.measures import DEPTHS, Result, result_of, summary
+from mdmemory.evals.measures import Result, result_of, summary
 from mdmemory.memory import Memory, open_memory
 
 MAX_PASSAGES = 1_000
+_START = '{"of": '
 Progress = Callable[[int], None]
 """Told how many questions were just answered."""
 
@@ -32,7 +37,8 @@ async def evaluate(
     """Measure evidence recall by session and by turn.
 
     Args:
-        keep: a file that takes each conversation's results, one line each; those that it has are not measured again.
+        keep: a file that takes each conversation's results, one line each; those that it has are not measured again, unless
+            the conversation, the settings or the version of mdmemory are others.
 
     Returns:
         `questions`, and for `session` and `turn` the measures of `summary`, 0 to 1.
@@ -41,19 +47,20 @@ async def evaluate(
     done = _kept(path)
     sessions, turns = list[Result](), list[Result]()
     for conversation in conversations:
-        if conversation.id not in done:
-            found = await _conversation(conversation, config)
-            done[conversation.id] = found
+        mark = _mark(conversation, config)
+        if mark in done:
+            progress(len(conversation.questions))
+        else:
+            done[mark] = await _conversation(conversation, config, progress)
             if path is not None:
                 with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"id": conversation.id, **_as_json(found)}) + "\n")
-        sessions += done[conversation.id][0]
-        turns += done[conversation.id][1]
-        progress(len(conversation.questions))
+                    file.write(f"{_START}{json.dumps(mark)}, {json.dumps(_as_json(done[mark]))[1:]}\n")
+        sessions += done[mark][0]
+        turns += done[mark][1]
     return {"questions": len(sessions), "session": summary(sessions), "turn": summary(turns)}
 
 
-async def _conversation(conversation: Conversation, config: Config | None) -> tuple[list[Result], list[Result]]:
+async def _conversation(conversation: Conversation, config: Config | None, progress: Progress) -> tuple[list[Result], list[Result]]:
     if not conversation.questions:
         return [], []
     backend, lines, names = MemoryBackend(), dict[tuple[str, int], str](), dict[str, str]()
@@ -74,6 +81,8 @@ async def _conversation(conversation: Conversation, config: Config | None) -> tu
             if question.turns:
                 found = await _turns(memory, question.text, lines)
                 turns.append(result_of(question.category, found, question.turns))
+            progress(1)
+            await asyncio.sleep(0)  # nothing else here waits: let Ctrl-C come through
     return sessions, turns
 
 
@@ -84,39 +93,29 @@ async def _turns(memory: Memory, query: str, lines: Mapping[tuple[str, int], str
     return list(dict.fromkeys(lines[place] for place in spans if place in lines))
 
 
+def _mark(conversation: Conversation, config: Config | None) -> str:
+    """Names all that the results come from."""
+    content = json.dumps(asdict(conversation), default=lambda value: sorted(value) if isinstance(value, frozenset) else str(value))
+    return hashlib.sha256(f"{__version__} {config} {content}".encode()).hexdigest()
+
+
 def _kept(path: Path | None) -> dict[str, tuple[list[Result], list[Result]]]:
     if path is None or not path.exists():
         return {}
     found = {}
+    lines, last_break, unfinished = path.read_bytes().rpartition(b"\n")
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in lines.splitlines():
             item = json.loads(line)
-            found[item["id"]] = [Result(**each) for each in item["session"]], [Result(**each) for each in item["turn"]]
+            found[item["of"]] = [Result(**each) for each in item["session"]], [Result(**each) for each in item["turn"]]
+        if not unfinished.startswith(_START.encode()[: len(unfinished)]):
+            raise ValueError("its end is not ours")
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidArguments(f"{path.name} does not hold the results of an evaluation; name another file") from error
+    if unfinished:
+        os.truncate(path, len(lines + last_break))
     return found
 
 
 def _as_json(found: tuple[list[Result], list[Result]]) -> dict[str, Any]:
     return {"session": [asdict(each) for each in found[0]], "turn": [asdict(each) for each in found[1]]}
-
-
-def markdown(title: str, measured: Mapping[str, Any]) -> str:
-    """The measures as a page, in percent."""
-    first = ", ".join(map(str, DEPTHS))
-    lines = [
-        f"# {title}",
-        "",
-        f"{measured['questions']:,} questions. Evidence recall in percent, among the first {first} found:",
-        "R, the mean share of the evidence; questions with any of it; with all of it. MRR: mean reciprocal rank of the first.",
-    ]
-    heads = ["", "questions", *(f"{name}@{depth}" for name in ("R", "any", "all") for depth in DEPTHS), "MRR"]
-    for level in ("session", "turn"):
-        found = measured[level]
-        asked = sum(group["questions"] for group in found["categories"].values())
-        lines += ["", f"## By {level}", "", f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
-        for name, group in [("all", {"questions": asked, **found}), *found["categories"].items()]:
-            figures = [f"{100 * group[kind][str(depth)]:.1f}" for kind in ("frac", "any", "all") for depth in DEPTHS]
-            cells = [name, str(group["questions"]), *figures, f"{group['mrr']:.3f}"]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"

@@ -43,6 +43,14 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class Append:
+    """Text at the end of a file that is there: many may add to one file at once, and what stands in it stays."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """Remove a file; `base` None removes whatever is there."""
 
@@ -58,7 +66,7 @@ class Rename:
     new_path: str
 
 
-Change = Create | Replace | Delete | Rename
+Change = Create | Replace | Append | Delete | Rename
 
 
 def edit_text(text: str, old: str, new: str, *, replace_all: bool = False) -> str:

@@ -33,6 +33,14 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Added:
+    """What a commit added at the end of a file, which others may have done at the same time: so no etag is known."""
+
+    path: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Intent:
     """One commit as the log has it.
 
@@ -46,12 +54,14 @@ class Intent:
     author: str
     reason: str
     files: tuple[FileChange, ...]
+    added: tuple[Added, ...] = ()
 
     def line(self) -> bytes:
         """The log's line."""
         files = [{"path": file.path, "before": file.before, "after": file.after} for file in self.files]
         head = {"id": self.id, "at": self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), "author": self.author, "reason": self.reason}
-        return _json_line({**head, "files": files})
+        added = {"added": [{"path": file.path, "bytes": file.bytes} for file in self.added]} if self.added else {}
+        return _json_line({**head, "files": files, **added})
 
 
 def done_line(commit_id: str) -> bytes:
@@ -102,7 +112,8 @@ def _intent(entry: Mapping[str, Any]) -> Intent:
     for file in files:
         if not isinstance(file.path, str) or not all(etag is None or _ETAG.fullmatch(etag) for etag in (file.before, file.after)):
             raise ValueError("a file change has a path and two etags")
-    return Intent(entry["id"], at, str(entry["author"]), str(entry["reason"]), files)
+    added = tuple(Added(str(file["path"]), int(file["bytes"])) for file in entry.get("added", ()))
+    return Intent(entry["id"], at, str(entry["author"]), str(entry["reason"]), files, added)
 
 
 def object_path(etag: str) -> str:
@@ -137,6 +148,11 @@ class Forgotten:
     def covers(self, path: str, name: str, at: datetime) -> bool:
         """Whether what was said at this time is about a file that was deleted since; said later, it may be remembered anew."""
         return any(deleted is not None and at <= deleted for deleted in (self.paths.get(path), self.names.get(_name_hash(name))))
+
+    def with_names(self, other: Forgotten) -> Forgotten:
+        """The same with the names and sources of what was deleted elsewhere."""
+        latest = {name: max(at, self.names.get(name, at)) for name, at in other.names.items()}
+        return Forgotten(self.paths, {**self.names, **latest}, self.sources | other.sources)
 
 
 def read_tombstones(data: bytes) -> Forgotten:

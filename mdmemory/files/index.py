@@ -35,6 +35,7 @@ __all__ = [
     "pointers",
     "render",
     "render_line",
+    "together",
     "update",
     "warning",
 ]
@@ -82,7 +83,7 @@ def update(
     return _figures(_joined(text, kept, _more(len(everything) - shown) if notice else ""), shown, everything)
 
 
-def render(text: str | None, everything: Mapping[str, Listed], limits: Limits = DEFAULT_LIMITS) -> Updated:
+def render(text: str | None, everything: Mapping[str, Listed], limits: Limits = DEFAULT_LIMITS, *, rest: bool = True) -> Updated:
     """The index as a prompt shows it: the file, brought up to date in memory and cut to the limits, with a last line that says so.
 
     The pinned and the newest files are always shown; then people's lines, from the top; then the other files, newest first.
@@ -90,6 +91,7 @@ def render(text: str | None, everything: Mapping[str, Listed], limits: Limits = 
     Args:
         text: the index file; None when it is known to be absent.
         everything: the headers of all memory files.
+        rest: whether a last line says what is left out.
     """
     text = text or ""
     page = read(text, Names(everything))
@@ -100,7 +102,30 @@ def render(text: str | None, everything: Mapping[str, Listed], limits: Limits = 
     longest = _not_shown(len(everything), len(rows))
     kept, notice, cut = fit_prompt(rows, everything, _without_bom(limits, text), longest)
     shown = shown_in(kept, everything)
-    return _figures(_joined(text, kept, _not_shown(len(everything) - shown, cut) if notice else ""), shown, everything)
+    return _figures(_joined(text, kept, _not_shown(len(everything) - shown, cut) if notice and rest else ""), shown, everything)
+
+
+def together(parts: Sequence[tuple[str, str, Collection[str]]]) -> str:
+    """Several indexes as one text, to be rendered: each under its prefix, with all its pointers led there.
+
+    Args:
+        parts: prefix, index and paths of each folder, as they are inside of it.
+    """
+    closed, unclosed = list[str](), list[str]()
+    for prefix, text, known in parts:
+        page = read(text, Names(known))
+        lines = [_below(prefix, line) + (line.end or "\n") for line in page.lines] if prefix else [text]
+        block = (f"## {prefix}\n\n" if prefix else "") + "".join(lines)
+        if text.strip():
+            (unclosed if page.tail < len(page.lines) else closed).append(block.rstrip() + "\n")
+    return "\n".join([*closed, *unclosed])  # in a fence that never closes, what follows would be hidden
+
+
+def _below(prefix: str, line: Line) -> str:
+    text = line.text
+    for pointer in reversed(line.pointers):
+        text = retarget(text, pointer, prefix + pointer.target, Names(()))
+    return text
 
 
 def own_lines(text: str, everything: Mapping[str, Listed]) -> str:

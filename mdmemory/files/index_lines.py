@@ -118,8 +118,8 @@ class Names:
         return self._stems.get(path) or path
 
 
-class _Blocks:
-    """Follows fences and comments from line to line."""
+class Blocks:
+    """Follows fences and comments from line to line; of what is visible, positions stay."""
 
     def __init__(self) -> None:
         self._fence = ""
@@ -173,7 +173,7 @@ def pointers(text: str, known: Collection[str] = ()) -> list[Pointer]:
 
 def read(text: str, names: Names) -> Page:
     """Split a text (without BOM) into lines, and find their links."""
-    blocks = _Blocks()
+    blocks = Blocks()
     lines: list[Line] = []
     opened = 0
     for number, raw in enumerate(_LINE.findall(text.removeprefix(BOM)), 1):

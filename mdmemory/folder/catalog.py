@@ -69,7 +69,7 @@ class Catalog:
             self._versions = self._cache.versions()
         except CACHE_ERRORS as error:
             self._cache.lose(error)
-        self.headers = Headers(self._cache, is_complete=not self._versions.listings)
+        self.headers = Headers(self._cache, not self._versions.listings, lambda path: path in self._versions)
         if INDEX in self._versions:
             self._versions.put(INDEX, NO_VERSION)  # its text is not in the cache
 
@@ -83,6 +83,15 @@ class Catalog:
     def files(self) -> Mapping[str, Known]:
         """Every memory file by path."""
         return self.headers.files
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether any file expires or supersedes another."""
+        return bool(self.headers.bounded)
+
+    def mount_of(self, path: str) -> str:
+        """The prefix of the mount that a path belongs to: of a folder by itself, none."""
+        return ""
 
     async def refresh(self, backend: Backend) -> dict[str, Difference]:
         """Scan, and read what changed.
@@ -121,6 +130,8 @@ class Catalog:
                     changed[path] = (self.headers.known(path) if self.headers.is_loaded else before, None)
                     self._set(path, from_text(path, text))
                     self._versions.put(path, version)
+                elif path in self._versions:  # forgotten, words and all: if it is there after all, it is read again
+                    self._versions.put(path, NO_VERSION)
         except CACHE_ERRORS as error:
             self._cache.lose(error)
         return changed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -21,7 +21,7 @@ from mdmemory.backends.protocol import (
     etag_of,
     problem_error,
 )
-from mdmemory.errors import BackendError, InvalidMemoryFile
+from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile
 from mdmemory.files import history, index
 from mdmemory.files.changes import Rename
 from mdmemory.files.memory_file import Header, decode, parse
@@ -137,24 +137,50 @@ class Commit:
         warning = index.warning(updated, limits)
         return updated, None if data == there else data, (warning,) if warning else ()
 
-    def _listed(self, catalog: Catalog) -> tuple[dict[str, IndexChange], dict[str, index.Listed]]:
+    def _listed(self, catalog: Catalog) -> tuple[dict[str, IndexChange], Mapping[str, index.Listed]]:
         """What the index says of the changed files before and after, and of every file after."""
-        everything = dict(catalog.headers.listed)
+        everything = _After(catalog.headers.listed)
         changed: dict[str, IndexChange] = {}
         for item in self.settled:
             if not is_memory_path(item.path):
                 continue
             old = catalog.headers.listed.get(item.moved_from or item.path) or listing(item.path, item.before)
-            everything.pop(item.path, None)
             header = header_of(item.path, item.after)
+            now = None
             if header is not None:
                 mtime_ns = old.mtime_ns if item.moved_from and old else time.time_ns()
-                everything[item.path] = index.Listed(header.name, header.description, header.pinned, mtime_ns)
-            elif item.after is not None and old is not None:
-                everything[item.path] = old  # a broken file that is moved keeps its line
+                now = index.Listed(header.name, header.description, header.pinned, mtime_ns)
+            elif item.after is not None:
+                now = old  # a broken file that is moved keeps its line
+            everything.set(item.path, now)
             if item.after is None or item.path in everything:  # of one that can't be read nothing is known
                 changed[item.path] = (old, everything.get(item.path))
         return changed, everything
+
+
+class _After(Mapping[str, index.Listed]):
+    """What the index says of every file after some changed; the others are not copied, so that a save costs the same among many."""
+
+    def __init__(self, before: Mapping[str, index.Listed]) -> None:
+        self._before, self._now, self._more = before, dict[str, index.Listed | None](), 0
+
+    def set(self, path: str, listed: index.Listed | None) -> None:
+        """Take in a change; None for a file that has no line."""
+        self._more += (listed is not None) - (path in self)
+        self._now[path] = listed
+
+    def __getitem__(self, path: str) -> index.Listed:
+        listed = self._now[path] if path in self._now else self._before[path]
+        if listed is None:
+            raise KeyError(path)
+        return listed
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (path for path in self._before if path not in self._now)
+        yield from (path for path, listed in self._now.items() if listed is not None)
+
+    def __len__(self) -> int:
+        return len(self._before) + self._more
 
 
 def tombstones(gone: Sequence[tuple[str, Header | None]], at: datetime) -> list[Op]:
@@ -243,3 +269,22 @@ def overtaken(plan: Plan, etags: Mapping[str, str]) -> bool:
 def with_index(op: Op) -> Op:
     """What is written without a look needs the index as it was known: a changed one tells that other processes made files."""
     return replace(op, required=True) if isinstance(op, Put) and op.path == INDEX else op
+
+
+def bytes_of(path: str, found: File | FileProblem) -> bytes | None:
+    """A file's bytes as they were read; None when it is absent.
+
+    Raises:
+        Unavailable, UnsafeFile: it could not be read.
+    """
+    if isinstance(found, File):
+        return found.data
+    if found.kind == "absent":
+        return None
+    raise problem_error(path, found)
+
+
+def is_news(conflict: Conflict, found: Mapping[str, File | FileProblem]) -> bool:
+    """Whether the file that is in conflict is not as it was read."""
+    seen = found.get(conflict.path)
+    return seen is not None and conflict.etag != (seen.etag if isinstance(seen, File) else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 from mdmemory.backends.paths import collision_key
 from mdmemory.files.index import Listed
@@ -16,10 +17,11 @@ class Headers:
     Args:
         cache: what processes before this one knew.
         is_complete: whether the cache has nothing to tell.
+        is_there: whether the last look saw a file; another process may have noted one since that is gone by now.
     """
 
-    def __init__(self, cache: Cache, is_complete: bool) -> None:
-        self._cache, self.is_loaded = cache, is_complete
+    def __init__(self, cache: Cache, is_complete: bool, is_there: Callable[[str], bool]) -> None:
+        self._cache, self.is_loaded, self._is_there = cache, is_complete, is_there
         self._files: dict[str, Known] = {}
         self._listed: dict[str, Listed] = {}
         self._unreadable: dict[str, Listed] = {}
@@ -94,7 +96,7 @@ class Headers:
         self.is_loaded = True
         try:
             for path, text in self._cache.headers():
-                if path not in self._files:
+                if path not in self._files and self._is_there(path):
                     self._files[path] = from_text(path, text)
         except CACHE_ERRORS as error:
             self._cache.lose(error)

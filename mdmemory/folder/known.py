@@ -41,6 +41,7 @@ class Known:
         header: None when the file is broken; `problem` then says why.
         day: the date that it states, else that of its last change; UTC.
         last_good: the header before it broke, if one was ever seen.
+        may_state, may_link: whether its text may hold facts, and links to other files.
     """
 
     size: int
@@ -51,6 +52,8 @@ class Known:
     warnings: tuple[str, ...] = ()
     day: date = date.min
     last_good: Header | None = None
+    may_state: bool = True
+    may_link: bool = True
 
 
 Difference = tuple[Known | None, Known | None]
@@ -77,10 +80,12 @@ def known_from(path: str, data: bytes, size: int, mtime_ns: int, last_good: Head
         file = parse(path, data, complete=complete)
     except InvalidMemoryFile as error:
         text = data.decode("utf-8", "replace")[:MAX_RECALL_BYTES]
-        return Known(size, mtime_ns, etag, None, error, (), _day_of(mtime_ns), last_good), Document(text)
+        return Known(size, mtime_ns, etag, None, error, (), _day_of(mtime_ns), last_good, False, False), Document(text)
     before = data.count(b"\n") - file.body.count("\n")
     document = _document(path, file.header, file.body, before)
-    return Known(size, mtime_ns, etag, file.header, None, file.warnings, document.day or _day_of(mtime_ns)), document
+    day, may_state = document.day or _day_of(mtime_ns), not complete or "::" in file.body
+    may_link = not complete or "[[" in file.body or "](" in file.body
+    return Known(size, mtime_ns, etag, file.header, None, file.warnings, day, None, may_state, may_link), document
 
 
 def _document(path: str, header: Header, body: str, before: int) -> Document:
@@ -109,15 +114,16 @@ def as_text(known: Known) -> str:
     """Everything but the path, as one line of JSON."""
     problem = known.problem and (known.problem.reason, known.problem.line)
     headers = (_values(known.header), _values(known.last_good))
-    values = (known.size, known.mtime_ns, known.etag, known.day.toordinal(), known.warnings, problem, *headers)
+    holds = (known.may_state, known.may_link)
+    values = (known.size, known.mtime_ns, known.etag, known.day.toordinal(), known.warnings, problem, *headers, *holds)
     return json.dumps(values)
 
 
 def from_text(path: str, text: str) -> Known:
     """Read what `as_text` wrote."""
-    size, mtime_ns, etag, day, warnings, problem, header, last_good = json.loads(text)
+    size, mtime_ns, etag, day, warnings, problem, header, last_good, *holds = json.loads(text)
     error = InvalidMemoryFile(path, *problem) if problem else None
-    return Known(size, mtime_ns, etag, _header(header), error, tuple(warnings), date.fromordinal(day), _header(last_good))
+    return Known(size, mtime_ns, etag, _header(header), error, tuple(warnings), date.fromordinal(day), _header(last_good), *holds)
 
 
 def _values(header: Header | None) -> list[Any] | None:

@@ -11,8 +11,9 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar, Unpack
 
 from mdmemory.backends.paths import check
@@ -20,12 +21,13 @@ from mdmemory.backends.protocol import Backend, File, FileProblem, problem_error
 from mdmemory.config import Config
 from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import index
-from mdmemory.files.changes import Change, Rename
+from mdmemory.files.changes import Append, Change, Rename
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
-from mdmemory.folder.commit import Commit, Plan, index_text, listed_outside, overtaken, with_index
+from mdmemory.folder.appending import append
+from mdmemory.folder.commit import Commit, Plan, bytes_of, index_text, is_news, listed_outside, overtaken, with_index
 from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
-from mdmemory.folder.permissions import Confirm, Policy, allow_all, permit, read_only
+from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
@@ -44,8 +46,8 @@ class Applied:
 
     Args:
         commit_id: None for a dry run, or when nothing had to be written.
-        files: each file's bytes before and after; of the index, with our lines brought up to date.
-        index: the index's figures after it; None when the index could not be kept, `warnings` then says why.
+        files: each file's bytes before and after; of the index, with our lines brought up to date; of an append, what was added.
+        index: the index's figures after it; None when the index could not be kept, as `warnings` says, or was not concerned.
         warnings: what the one who proposed the change should know.
     """
 
@@ -66,6 +68,9 @@ class MemoryFolder:
         cache: what processes before this one knew; None for nothing.
     """
 
+    away: str | None = None  # with `places`, what only a memory with mounts has to tell
+    places: tuple[Place, ...] = ()
+
     def __init__(
         self,
         backend: Backend,
@@ -81,9 +86,9 @@ class MemoryFolder:
         self._policy, self._confirm = policy, confirm
         root = getattr(backend, "watchable_root", None) if self.config.watch and not self.is_read_only else None
         self._view = View(backend, self.limits, self.config.languages, Watcher(root) if root else None, cache)
-        self._catalog = self._view.catalog
-        self._search = Search(backend, self._catalog, self.config)
-        self.journals = Journals(backend, self._catalog, self.config.languages)
+        self.catalog = self._view.catalog
+        self._search = Search(partial(_read, backend), self.catalog, self.config)
+        self.journals = Journals(backend, self.catalog, self.config.languages)
         self._lock = asyncio.Lock()
         self.index_problem: str | None = None
 
@@ -95,22 +100,27 @@ class MemoryFolder:
     @property
     def scanned(self) -> bool:
         """Whether the folder has been looked at: before, no files does not mean that there are none."""
-        return self._catalog.scanned
+        return self.catalog.scanned
 
     @property
     def files(self) -> Mapping[str, Known]:
         """Every memory file as of the last `refresh`, by path."""
-        return self._catalog.files
+        return self.catalog.files
 
     @property
     def skipped(self) -> Mapping[str, str]:
         """What the last `refresh` did not follow or could not read, with the reason."""
-        return self._catalog.skipped
+        return self.catalog.skipped
 
     @property
     def listed(self) -> Mapping[str, index.Listed]:
         """What the index says of each file that could be read, now or before it broke."""
-        return self._catalog.headers.listed
+        return self.catalog.headers.listed
+
+    @property
+    def outdated(self) -> Set[str]:
+        """The files that today have expired or are superseded: agents are not shown them unasked."""
+        return self._search.outdated
 
     @property
     def change_mark(self) -> int:
@@ -139,18 +149,13 @@ class MemoryFolder:
         Raises:
             InvalidPath, NotThere, Unavailable, UnsafeFile
         """
-        found = await self.read_many([path])
-        file = found[path]
+        file = (await self.read_many([path]))[path]
         if isinstance(file, FileProblem):
             raise problem_error(path, file)
         return file.data
 
     async def read_many(self, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
-        """Several files in one round trip.
-
-        Raises:
-            InvalidPath
-        """
+        """Several files in one round trip; `InvalidPath` for a path that no memory may have."""
         return await self.backend.read({check(path): None for path in paths})
 
     async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
@@ -162,32 +167,36 @@ class MemoryFolder:
         return await self._found(lambda: self._search.files(query, limit, filters))
 
     async def search_passages(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[RankedPassage]:
-        """Paragraphs, list items and turns that share words with the query, best first, as of the last `refresh`.
-
-        Raises:
-            InvalidArguments: a filter that there is not.
-        """
+        """Paragraphs, list items and turns that share words with the query, best first; else as `search`."""
         return await self._found(lambda: self._search.passages(query, limit, filters))
 
     async def _found(self, search: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await search()
-        except CACHE_ERRORS as error:  # damaged: all is read anew
-            self._catalog.lose(error)
+        for _ in range(2):  # a damaged cache is made anew, and one that can't be written is then in memory
+            try:
+                if not self.catalog.is_lost:
+                    return await search()
+            except CACHE_ERRORS as error:
+                self.catalog.lose(error)
             await self.refresh()
-            return await search()
+        return await search()
 
-    async def prompt_index(self) -> index.Updated:
-        """The index as an agent sees it: rendered from the headers and people's own lines, within the limits."""
+    async def prompt_index(self, *, rest: bool = True) -> index.Updated:
+        """The index as an agent sees it: headers of what is valid today and people's own lines, within the limits.
+
+        Args:
+            rest: whether a last line says what is left out.
+        """
         text, outside = await self.index_file(), self._view.outside
         if text and outside.changes:
             text = index.update(text, listed_outside(outside), self.listed, self.limits, outside.moved()).text
-        return index.render(text, {**self.listed, **self._catalog.headers.unreadable}, self.limits)
+        every, hidden = {**self.listed, **self.catalog.headers.unreadable}, self.outdated
+        shown = {path: listed for path, listed in every.items() if path not in hidden} if hidden else every
+        return index.render(text, shown, self.limits, rest=rest)
 
     async def index_file(self) -> str | None:
         """The text of MEMORY.md; None when there is none, or none that can be read: `index_problem` then says why."""
         self.index_problem = None
-        data = self._catalog.index_data
+        data = self.catalog.index_data
         try:
             if data is None:
                 found = (await self.read_many([INDEX]))[INDEX]
@@ -208,7 +217,7 @@ class MemoryFolder:
 
         Raises:
             Conflict: with the current text; nothing was written.
-            InvalidPath, InvalidMemoryFile, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
+            InvalidPath, InvalidMemoryFile, NotThere, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
         """
         for change in changes:
             check_change(change)
@@ -218,10 +227,12 @@ class MemoryFolder:
 
     async def _apply(self, changes: Sequence[Change], author: str, reason: str, dry_run: bool) -> Applied:
         renames = [change for change in changes if isinstance(change, Rename)]
-        if renames or not self._catalog.scanned:
+        if renames or not self.catalog.scanned:
             await self._view.refresh()
+        if any(isinstance(change, Append) for change in changes):
+            return Applied(*await append(self.backend, self._view, changes, author, reason, dry_run), None)
         commit_id = uuid.uuid4().hex
-        rules = Rules(self.types, author.startswith("agent:"), self._catalog.headers.lookalike)
+        rules = Rules(self.types, author.startswith("agent:"), self.catalog.headers.lookalike)
         give_up = time.monotonic() + GIVE_UP_S
         assumed = self._view.assumed(changes)
         while True:
@@ -229,9 +240,9 @@ class MemoryFolder:
             named = [path for change in changes for path in ((change.new_path,) if isinstance(change, Rename) else (change.path,))]
             touched = [*named, *moves, *moves.values()]
             found = assumed or await self._view.current(touched)
-            settled = settle(changes, {path: _bytes(path, found[path]) for path in touched}, moves, rules)
+            settled = settle(changes, {path: bytes_of(path, found[path]) for path in touched}, moves, rules)
             commit = Commit(commit_id, author, reason, settled, renames)
-            plan = commit.plan(self._catalog, found[INDEX], self._view.outside, self._view.outside_data(found), self.limits)
+            plan = commit.plan(self.catalog, found[INDEX], self._view.outside, self._view.outside_data(found), self.limits)
             if dry_run or not any(item.before != item.after for item in settled):
                 return Applied(None, tuple(settled), plan.index, plan.warnings)
             try:
@@ -239,7 +250,7 @@ class MemoryFolder:
             except (Conflict, InvalidPath, UnsafeFile) as error:
                 if assumed:
                     assumed = None  # not as it was when last looked at
-                elif not isinstance(error, Conflict) or time.monotonic() > give_up or not _is_news(error, found):
+                elif not isinstance(error, Conflict) or time.monotonic() > give_up or not is_news(error, found):
                     raise
                 else:
                     await asyncio.sleep(random.uniform(0, 0.01))  # another writer was first: merge with what it wrote
@@ -253,9 +264,9 @@ class MemoryFolder:
         now_ns = time.time_ns()
         for item in commit.settled:
             if item.after is None:
-                self._catalog.forget(item.path)
+                self.catalog.forget(item.path)
             elif item.path != INDEX and item.before != item.after:
-                self._catalog.wrote(item.path, item.after, now_ns)
+                self.catalog.wrote(item.path, item.after, now_ns)
         self._view.mark_changed(plan.listed)
         outside = self._view.take_outside()
         if not index_written:
@@ -263,7 +274,7 @@ class MemoryFolder:
             found = await self._view.write_index({**listed_outside(outside), **plan.listed}, {**outside.moved(), **renamed})
             return Applied(commit.id, tuple(commit.settled), *found)
         if plan.index_data is not None:
-            self._catalog.wrote(INDEX, plan.index_data, now_ns)
+            self.catalog.wrote(INDEX, plan.index_data, now_ns)
         files = (replace(item, after=plan.index_data or item.before) if item.path == INDEX else item for item in commit.settled)
         return Applied(commit.id, tuple(files), plan.index, plan.warnings)
 
@@ -284,15 +295,5 @@ class MemoryFolder:
             await self.backend.close()
 
 
-def _bytes(path: str, found: File | FileProblem) -> bytes | None:
-    if isinstance(found, File):
-        return found.data
-    if found.kind == "absent":
-        return None
-    raise problem_error(path, found)
-
-
-def _is_news(conflict: Conflict, found: Mapping[str, File | FileProblem]) -> bool:
-    """Whether the file that is in conflict is not as it was read."""
-    seen = found.get(conflict.path)
-    return seen is not None and conflict.etag != (seen.etag if isinstance(seen, File) else None)
+async def _read(backend: Backend, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
+    return await backend.read(dict.fromkeys(paths))  # a method of the folder would keep it, and its watcher, from being forgotten

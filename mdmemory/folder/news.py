@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mdmemory.backends.paths import fault
-from mdmemory.backends.protocol import MAX_FILE_BYTES, TAIL_BYTES, File, FileProblem, Range
+from mdmemory.backends.protocol import MAX_FILE_BYTES, TAIL_BYTES, File, FileProblem, Range, etag_of
 from mdmemory.files.history import Intent, read_log
-from mdmemory.folder.known import Difference, etag_in, is_same
+from mdmemory.folder.known import Difference, etag_in, is_memory_path, is_same
 
 MAX_OUTSIDE_KEPT = 20  # of more changes than this, as from a git checkout, the history keeps the hashes only
 
@@ -64,7 +64,14 @@ class LogReader:
 
 def _usable(intents: Iterable[Intent]) -> tuple[Intent, ...]:
     """The commits without what no commit of ours can name: the log is a file, and anyone may have written there."""
-    return tuple(replace(intent, files=tuple(change for change in intent.files if not fault(change.path))) for intent in intents)
+    return tuple(
+        replace(
+            intent,
+            files=tuple(change for change in intent.files if not fault(change.path)),
+            added=tuple(added for added in intent.added if is_memory_path(added.path) and not fault(added.path)),
+        )
+        for intent in intents
+    )
 
 
 class Outside:
@@ -87,6 +94,15 @@ class Outside:
             _, now = self.changes.get(change.path, (None, None))
             if etag_in(now) == change.after and (now is None) == (change.after is None):
                 self.changes.pop(change.path, None)
+
+    def explain_added(self, grown: Mapping[str, File | FileProblem]) -> None:
+        """Drop files to which the log says that something was added, and which begin with all that was known of them."""
+        for path, file in grown.items():
+            before, now = self.changes.get(path, (None, None))
+            if before is None or now is None or not isinstance(file, File):
+                continue
+            if before.etag in (None, etag_of(file.data[: before.size])):
+                del self.changes[path]
 
     def kept(self) -> list[str]:
         """The paths whose bytes the history keeps."""

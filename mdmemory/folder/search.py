@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import date
 from typing import TypeVar
 
-from mdmemory.backends.protocol import Backend, File
+from mdmemory.backends.protocol import File, FileProblem
 from mdmemory.config import Config
 from mdmemory.files.memory_file import Header
 from mdmemory.folder.catalog import Catalog
+from mdmemory.folder.catalogs import Catalogs
 from mdmemory.folder.known import Known
 from mdmemory.recall.filters import Filed, Filters, narrow, outdated
 from mdmemory.recall.ranking import Match, Ranked, RankedPassage
@@ -24,15 +25,17 @@ logger = logging.getLogger("mdmemory")
 SCORED = 50  # files that an injected scorer sees
 NEAREST = 100  # files whose vectors are nearest
 Answer = TypeVar("Answer")
+Read = Callable[[Sequence[str]], Awaitable[Mapping[str, File | FileProblem]]]
+"""Reads files in one round trip."""
 
 
 class Search:
     """Finds files and passages among what the catalog knows."""
 
-    def __init__(self, backend: Backend, catalog: Catalog, config: Config) -> None:
-        self._backend, self._catalog, self._config = backend, catalog, config
+    def __init__(self, read: Read, catalog: Catalog | Catalogs, config: Config) -> None:
+        self._read, self._catalog, self._config = read, catalog, config
         self._vectors = Vectors(config.embed) if config.embed else None
-        self._current: tuple[int, date, AbstractSet[str] | None] | None = None
+        self._current: tuple[int, date, AbstractSet[str], AbstractSet[str] | None] | None = None
 
     async def files(self, query: str, limit: int, filters: Filters) -> list[Match]:
         """The files that answer, best first."""
@@ -46,6 +49,7 @@ class Search:
             allowed=allowed,
             similar=await self._similar(query, allowed),
         )
+        ranked = [item for item in ranked if item.path in self._catalog.files]  # others may know of more, through the cache
         if scorer and ranked:
             scores = await _given(scorer(query, await self._best_texts(ranked)), "scorer")
             if scores is not None and len(scores) == len(ranked):
@@ -60,20 +64,27 @@ class Search:
         """The passages that answer, best first."""
         allowed = self._allowed(filters)
         similar = await self._similar(query, allowed)
-        return self._catalog.recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)
+        found = self._catalog.recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)
+        return [passage for passage in found if passage.path in self._catalog.files]
 
     def _allowed(self, filters: Filters) -> AbstractSet[str] | None:
         """The paths that pass; None for all."""
         if filters:
-            return narrow(self._filed(), filters)
+            return narrow(filed(self._catalog.files, self._catalog.mount_of), filters)
+        return self._today()[1]
+
+    @property
+    def outdated(self) -> AbstractSet[str]:
+        """The paths of the files that today have expired or are superseded."""
+        return self._today()[0]
+
+    def _today(self) -> tuple[AbstractSet[str], AbstractSet[str] | None]:
+        """What is outdated today, and the other paths, None for all."""
         catalog, today = self._catalog, date.today()
         if self._current is None or self._current[:2] != (catalog.generation, today):
-            hidden = outdated(self._filed()) if catalog.headers.bounded else set()
-            self._current = catalog.generation, today, catalog.files.keys() - hidden if hidden else None
-        return self._current[2]
-
-    def _filed(self) -> list[Filed]:
-        return [Filed(path, header_of(path, known), known.day) for path, known in self._catalog.files.items()]
+            hidden = outdated(filed(self._catalog.files, self._catalog.mount_of)) if catalog.is_bounded else set()
+            self._current = catalog.generation, today, hidden, catalog.files.keys() - hidden if hidden else None
+        return self._current[2:]
 
     async def _similar(self, query: str, allowed: AbstractSet[str] | None) -> dict[str, list[float]] | None:
         """The cosine of the passages of the files that are nearest in meaning; None without `embed`, or when it fails."""
@@ -89,7 +100,7 @@ class Search:
         return await _given(vectors.similar(query, wanted, NEAREST), "embed")
 
     async def _passage_texts(self, paths: Sequence[str]) -> dict[str, list[str]]:
-        found = await self._backend.read(dict.fromkeys(paths))
+        found = await self._read(paths)
         texts = {}
         for path, file in found.items():
             if isinstance(file, File):
@@ -99,7 +110,7 @@ class Search:
 
     async def _best_texts(self, ranked: Sequence[Ranked]) -> list[str]:
         """Of each file, its name, its description and its best passage."""
-        found = await self._backend.read(dict.fromkeys(item.path for item in ranked))
+        found = await self._read([item.path for item in ranked])
         texts = []
         for item in ranked:
             file, header = found[item.path], header_of(item.path, self._catalog.files[item.path])
@@ -113,6 +124,11 @@ class Search:
         known = self._catalog.files[item.path]
         header = header_of(item.path, known)
         return Match(item.path, header.name, header.description, header.type, item.score, moment(known.mtime_ns), item.explain)
+
+
+def filed(files: Mapping[str, Known], mount_of: Callable[[str], str] = lambda _: "") -> list[Filed]:
+    """Every file as filters see it."""
+    return [Filed(path, header_of(path, known), known.day, mount_of(path)) for path, known in files.items()]
 
 
 def header_of(path: str, known: Known) -> Header:

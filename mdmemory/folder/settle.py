@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mdmemory.backends.paths import check, collision_key
 from mdmemory.backends.protocol import MAX_FILE_BYTES, etag_of
 from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath
-from mdmemory.files.changes import Change, Create, Delete, Rename, Replace, merge
+from mdmemory.files.changes import Append, Change, Create, Delete, Rename, Replace, merge
 from mdmemory.files.index import inline_content
 from mdmemory.files.journal import JOURNAL
 from mdmemory.files.memory_file import check_typed, decode, parse
@@ -62,7 +62,9 @@ def check_change(change: Change) -> None:
             raise InvalidPath(f"{path} does not end in .md; memory files do, and other files are left alone")
     if isinstance(change, Rename) and f"{change.new_path}/".startswith(f"{change.path}/"):
         raise InvalidPath(f"{change.path} can't be moved into itself; choose another new path")
-    if isinstance(change, (Create, Replace)):
+    if isinstance(change, Append) and not (is_memory_path(path := change.path) and change.data.strip()):
+        raise InvalidPath(f"there is nothing to add to {path}: give text, and the path of a memory file")
+    if isinstance(change, (Create, Replace, Append)):
         if len(change.data) > MAX_FILE_BYTES:
             raise InvalidMemoryFile(
                 change.path, f"it would have {len(change.data):,} bytes; at most {MAX_FILE_BYTES:,}. Split it into several files"

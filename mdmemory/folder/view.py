@@ -9,6 +9,7 @@ import random
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from mdmemory.backends.protocol import ABSENT, LOG, Backend, File, FileProblem, Put, etag_of
 from mdmemory.errors import Conflict, MdmemoryError
@@ -66,7 +67,7 @@ class View:
             changed = await self.catalog.refresh(self._backend)
         self._is_up_to_date = True
         if first:  # what changed while no process looked shows by what the log told before
-            await self._take_in(self._told)
+            await self._take_in([replace(intent, added=()) for intent in self._told])  # which the look has seen
             self._told = ()
         else:
             self.mark_changed(changed)
@@ -152,17 +153,20 @@ class View:
             return False
         latest = {change.path: change.after for intent in commits for change in intent.files if is_memory_path(change.path)}
         self.outside.explain(commits)
-        stale = self._others_than(latest)
+        grown = [added.path for intent in commits for added in intent.added]
+        stale = [*self._others_than(latest), *grown]
         if not stale:
             return False
-        changed = self.catalog.take(await self._backend.read(dict.fromkeys(stale)))
+        found = await self._backend.read(dict.fromkeys(stale))
+        changed = self.catalog.take(found)
         self.mark_changed(changed)
         self.outside.notice(changed)
         self.outside.explain(commits)
+        self.outside.explain_added({path: found[path] for path in grown})
         strange = {path: latest[path] for path in self._others_than(latest)}
         before = await self._logged(strange)
         self.outside.changes |= {path: (before.get(path), self.catalog.headers.known(path)) for path in strange}
-        return bool(stale)
+        return len(stale) > len(grown) or any(path in self.outside.changes for path in grown)
 
     def _others_than(self, etags: Mapping[str, str | None]) -> list[str]:
         """The files that are neither what the log says nor known to have been changed outside since."""

@@ -9,7 +9,6 @@ The versions of all files lie in one piece, which loads in milliseconds, with th
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import secrets
@@ -23,17 +22,19 @@ from pathlib import Path
 from mdmemory.backends.listing import Versions
 from mdmemory.backends.mounts import is_own_disk
 from mdmemory.backends.protocol import Version
-from mdmemory.recall.packing import as_version, packed, unpacked
+from mdmemory.recall.packing import packed, unpacked
 
 logger = logging.getLogger("mdmemory")
-SCHEMA = 2
+SCHEMA = 3
 CACHE_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)  # what is read may make no sense either
 BUSY_S = 30.0  # another process writes a thousand files at a time, which takes a second
 UNUSED_DAYS = 90
+KEPT_GONE = 10_000  # changes back, so that a process that seldom looks is told what others have forgotten
+_OURS = "[0-9a-f]" * 32 + ".sqlite"
 _TABLES = """
     CREATE TABLE file (
         id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
-        seq INTEGER, writer INTEGER, version TEXT, header TEXT,
+        seq INTEGER, writer INTEGER, version, header TEXT,
         day INTEGER, mtime_ns INTEGER, passages INTEGER, speakers TEXT, units TEXT
     );
     CREATE INDEX file_by_seq ON file(seq);
@@ -59,7 +60,7 @@ class Cache:
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
         self._writer = secrets.randbits(48)
-        self.is_lost = False
+        self.is_lost = self._is_renewed = False
         self._depth = 0
         self._seq = 0
         self._read_seq = 0
@@ -79,12 +80,14 @@ class Cache:
         self.is_lost = True
 
     def renewed(self) -> Cache:
-        """An empty cache in place of this one; in memory when a file can't be had."""
+        """An empty cache in place of this one; in memory when a file can't be had, or was no use the last time."""
         self.close()
-        if self.file is not None:
+        if self.file is not None and not self._is_renewed:
             with suppress(sqlite3.Error, OSError):
                 _delete(self.file)
-                return Cache(self.file)
+                made = Cache(self.file)
+                made._is_renewed = True
+                return made
         return Cache()
 
     def close(self) -> None:
@@ -132,7 +135,7 @@ class Cache:
 
     def _since(self, seq: int) -> Iterator[tuple[str, Version | None, str | None]]:
         rows = self.db.execute("SELECT path, version, header FROM file WHERE seq > ? AND writer <> ?", (seq, self._writer))
-        return ((path, version and as_version(json.loads(version)), header) for path, version, header in rows.fetchall())
+        return iter(rows.fetchall())
 
     def _next_seq(self) -> int:
         """The next number of a change; nobody else counts on during a transaction."""
@@ -155,7 +158,7 @@ class Cache:
     def note(self, path: str, version: Version, header: str) -> None:
         """Keep a file's version and header."""
         with self.changing():
-            values = (self._next_seq(), self._writer, json.dumps(version), header, path)
+            values = (self._next_seq(), self._writer, version, header, path)
             self.db.execute("UPDATE file SET seq = ?, writer = ?, version = ?, header = ? WHERE path = ?", values)
 
     def forget(self, path: str) -> None:
@@ -173,7 +176,8 @@ class Cache:
             ).fetchone()
             if not others:
                 self.db.execute("REPLACE INTO snapshot VALUES (1, ?, ?, ?)", (last, *packed(versions)))
-                self.db.execute("DELETE FROM file WHERE version IS NULL AND day IS NULL AND seq < ?", (last,))
+                gone = "DELETE FROM file WHERE version IS NULL AND day IS NULL AND seq < ?"
+                self.db.execute(gone, (last - KEPT_GONE,))
 
 
 def open_cache(location: str, languages: Iterable[str], folder: Path | None = None) -> Cache:
@@ -236,7 +240,7 @@ def _delete(file: Path) -> None:
 
 def _prune(folder: Path) -> None:
     """Delete the caches that nobody used for long: their folders are gone."""
-    for file in folder.glob("*.sqlite"):
+    for file in folder.glob(_OURS):  # a person may keep other databases there
         with suppress(OSError):
             if file.stat().st_mtime < time.time() - UNUSED_DAYS * 86_400:
                 _delete(file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -74,7 +75,7 @@ class Entry:
     @cached_property
     def length(self) -> int:
         """In terms, the labels of the turns included."""
-        return len(self.head) + sum(len(passage.terms) for passage in self.passages) + self.labels.total()
+        return len(self.head) + sum(passage.size for passage in self.passages) + self.labels.total()
 
 
 @dataclass(slots=True)
@@ -121,6 +122,17 @@ class Totals:
             for term in name:
                 self.named[term].discard(name)
 
+    def include(self, other: Totals) -> None:
+        """Count what others counted too."""
+        self.files += other.files
+        self.passages += other.passages
+        self.dates.update(other.dates)
+        for name, said in other.said.items():
+            mine = self.said.setdefault(name, Said())
+            mine.files, mine.turns, mine.of_turns = mine.files + said.files, mine.turns + said.turns, mine.of_turns + said.of_turns
+            for term in name:
+                self.named[term].add(name)
+
 
 class Collection:
     """Every file, kept up to date one by one."""
@@ -139,7 +151,8 @@ class Collection:
         units = [_unit(passage) for passage in passages]
         turns = _turns(passages)
         if (name or about) and not turns:  # of a note, what it says that it is about is a passage like another
-            units.insert(0, (1, max(1, document.before), len(f"{document.name} {document.about}".split())))
+            words = len(f"{document.name} {document.about}".split())
+            units.insert(0, (1, max(1, document.before), words, len(name) + len(about)))
         day = document.day or datetime.fromtimestamp(mtime_ns // 10**9, UTC).date()
         speakers = json.dumps(turns) if turns else None
         values = (day.toordinal(), mtime_ns, len(units), speakers, json.dumps(units), path)
@@ -153,7 +166,7 @@ class Collection:
                 self.cache.db.execute(changed, values)
             self._count(day.toordinal(), len(units), speakers, 1)
             labels = [term for speaker in turns for term in tokens(speaker, self.languages)]
-            body = "\n".join([" ".join(labels), *(" ".join(passage.terms) for passage in passages)])
+            body = "\n".join([" ".join(labels), *(passage.text for passage in passages)])
             self.postings.put(number, name, about, body)
 
     def touch(self, path: str, document: Document, mtime_ns: int) -> bool:
@@ -205,6 +218,14 @@ class Collection:
         there = "SELECT 1 FROM file WHERE path = ? AND day IS NOT NULL"
         return path in self._entries or self.cache.db.execute(there, (path,)).fetchone() is not None
 
+    def holding(self, term: str) -> int:
+        """How many files hold a term."""
+        return self.postings.holding(term)
+
+    def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+        """The candidates, as `Postings.find` has them."""
+        return self.postings.find(terms, files, limit, allowed)
+
     def totals(self) -> Totals:
         """What is counted over all files; anew when another process changed some."""
         if self.cache.is_changed_by_others():
@@ -255,10 +276,10 @@ def _turns(passages: Iterable[Passage]) -> dict[str, int]:
 
 
 def _unit(passage: Passage) -> tuple[object, ...]:
-    place = (passage.line, passage.end_line, passage.words)
-    return (*place, passage.speaker, " ".join(passage.asked)) if passage.speaker else place
+    place = (passage.line, passage.end_line, passage.words, passage.size)
+    return (*place, passage.speaker, passage.asked) if passage.speaker else place
 
 
 def _passage(unit: Sequence[Any], text: str) -> Passage:
-    line, end_line, words, speaker, asked = unit if len(unit) == 5 else (*unit, None, "")
-    return Passage(line, end_line, speaker, tuple(text.split()), tuple(asked.split()), words)
+    line, end_line, words, size, speaker, asked = unit if len(unit) == 6 else (*unit, None, "")
+    return Passage(line, end_line, speaker, text, size, asked, words)

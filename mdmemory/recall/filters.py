@@ -5,8 +5,6 @@ Filters come before ranking, so that the only file that passes is found however 
 
 from __future__ import annotations
 
-import calendar
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypedDict
 
 from mdmemory.errors import InvalidArguments
+from mdmemory.files.days import first_of, last_of
 from mdmemory.files.memory_file import Header
 
 Condition = Mapping[str, Any]
@@ -28,6 +27,7 @@ class Filters(TypedDict, total=False):
     Args:
         type: a type, or several of which one is enough.
         path: a folder, a file, or a pattern such as `projects/*.md`; or several of which one is enough.
+        mount: the name of a mount, such as `team`, or `.` for the home; or several of which one is enough.
         tags: all of these; one as text, or several.
         after, before: of the file's date, a day as `2024-05-17` (included), or a month or a year.
         as_of: a day; what was valid then, superseded since or not. Without it, what has expired or is superseded is left out.
@@ -36,6 +36,7 @@ class Filters(TypedDict, total=False):
 
     type: str | Sequence[str]
     path: str | Sequence[str]
+    mount: str | Sequence[str]
     tags: str | Sequence[str]
     after: str | date
     before: str | date
@@ -49,11 +50,13 @@ class Filed:
 
     Args:
         day: its date.
+        mount: the prefix of the mount that it lies in; "" for the home.
     """
 
     path: str
     header: Header
     day: date
+    mount: str = ""
 
     def field(self, name: str) -> Any:
         """A field's value; None where the file has none."""
@@ -64,7 +67,6 @@ class Filed:
 
 
 _HEADER_FIELDS = ("name", "description", "type", "pinned", "tags", "source")
-_DAY = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?![\d-])")
 
 
 def narrow(files: Iterable[Filed], filters: Filters) -> set[str]:
@@ -85,20 +87,39 @@ def narrow(files: Iterable[Filed], filters: Filters) -> set[str]:
 def outdated(files: Iterable[Filed], as_of: date | None = None) -> set[str]:
     """The paths of files that have expired or are superseded; with `as_of`, those that were not valid on that day.
 
-    A file names what it supersedes by path, with or without `.md`, or by name. It does so from its `valid_from` on, or its date.
+    A file supersedes from its `valid_from` on, or its date, and what it superseded does not come back when it expires itself.
     """
-    when, found, replaced = as_of or date.today(), set[str](), defaultdict[str, set[str]](set)
-    every = list(files)
-    for file in every:
-        begins, ends = _day(file.header.valid_from), _day(file.header.valid_until, last=True)
+    when, every = as_of or date.today(), {file.path: file for file in files}
+    found = set[str]()
+    for path, file in every.items():
+        begins, ends = first_of(file.header.valid_from), last_of(file.header.valid_until)
         if (ends and ends < when) or (as_of and begins and begins > when):
-            found.add(file.path)
-        elif file.header.supersedes and (begins or file.day) <= when:
+            found.add(path)
+    replaced = superseded(every.values())
+    return found | {path for path, newer in replaced.items() if any(begins_on(every[each]) <= when for each in newer)}
+
+
+def superseded(files: Iterable[Filed]) -> dict[str, tuple[str, ...]]:
+    """By path, the files that say they supersede it, now or from a day to come.
+
+    A file names what it supersedes, in its own mount, by path, with or without `.md`, or by name; several with commas between them.
+    """
+    every, newer = list(files), defaultdict[tuple[str, str], set[str]](set)
+    for file in every:
+        if file.header.supersedes:
             for name in _names(file.header.supersedes):
-                replaced[name].add(file.path)
-    if replaced:
-        found.update(file.path for file in every if any(replaced.get(name, set()) - {file.path} for name in _called(file)))
-    return found
+                newer[file.mount, name].add(file.path)
+    if not newer:
+        return {}
+    found = {
+        file.path: {path for name in _called(file) for path in newer.get((file.mount, name), ())} - {file.path} for file in every
+    }
+    return {path: tuple(sorted(paths)) for path, paths in found.items() if paths}
+
+
+def begins_on(file: Filed) -> date:
+    """The day from which a file counts: its `valid_from`, else its date."""
+    return first_of(file.header.valid_from) or file.day
 
 
 def _names(text: str) -> Iterable[str]:
@@ -108,7 +129,8 @@ def _names(text: str) -> Iterable[str]:
 
 
 def _called(file: Filed) -> tuple[str, str, str]:
-    return file.path, file.path.removesuffix(".md"), _folded(file.header.name)
+    inside = file.path.removeprefix(file.mount)
+    return inside, inside.removesuffix(".md"), _folded(file.header.name)
 
 
 def _folded(name: str) -> str:
@@ -122,6 +144,9 @@ def _tests(filters: Filters) -> Iterable[Callable[[Filed], bool]]:
     if "path" in filters:
         patterns = [pattern.strip("/") for pattern in _several(filters["path"])]
         yield lambda file: any(_is_below(file.path, pattern) for pattern in patterns)
+    if "mount" in filters:
+        mounts = {mount_name(mount) for mount in _several(filters["mount"])}
+        yield lambda file: mount_name(file.mount) in mounts
     if "tags" in filters:
         tags = {tag.removeprefix("#").casefold() for tag in _several(filters["tags"])}
         yield lambda file: tags <= {tag.casefold() for tag in file.header.tags}
@@ -133,6 +158,11 @@ def _tests(filters: Filters) -> Iterable[Callable[[Filed], bool]]:
         yield lambda file: file.day <= latest
     if "where" in filters:
         yield condition(filters["where"])
+
+
+def mount_name(mount: str) -> str:
+    """How a mount is called in a filter and in a message: its prefix without the last `/`; the home is `.`."""
+    return mount.strip("/") or "."
 
 
 def _several(value: str | Sequence[str]) -> tuple[str, ...]:
@@ -233,19 +263,7 @@ def first_day(value: str | date, name: str, *, last: bool = False) -> date:
     Raises:
         InvalidArguments: it is none.
     """
-    found = value if isinstance(value, date) else _day(value, last=last)
+    found = value if isinstance(value, date) else last_of(value) if last else first_of(value)
     if found is None:
         raise InvalidArguments(f"{name} must be a day such as 2024-05-17, a month or a year, not {value!r:.40}")
     return date(found.year, found.month, found.day)
-
-
-def _day(text: str | None, *, last: bool = False) -> date | None:
-    """The first, or last, day of what is written; None where it is no date."""
-    match = _DAY.match(text.strip()) if text else None
-    if match is None:
-        return None
-    year, month = int(match[1]), int(match[2] or (12 if last else 1))
-    try:
-        return date(year, month, int(match[3] or (calendar.monthrange(year, month)[1] if last else 1)))
-    except (ValueError, calendar.IllegalMonthError):
-        return None

@@ -31,7 +31,8 @@ class Passage:
     Args:
         line, end_line: within the file.
         speaker: None outside of conversations.
-        terms: in order, with repetitions.
+        text: the terms in order, with repetitions, parted by spaces.
+        size: how many there are.
         asked: those of its questions.
         words: its length as people count.
     """
@@ -39,8 +40,9 @@ class Passage:
     line: int
     end_line: int
     speaker: str | None
-    terms: tuple[str, ...]
-    asked: tuple[str, ...]
+    text: str
+    size: int
+    asked: str
     words: int
 
 
@@ -57,18 +59,19 @@ class Counts:
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self._terms = [passage.terms for passage in passages]
+        self._texts = [passage.text for passage in passages]
         given = [_given(passages, place) for place in range(len(passages))]
         self._given = given if any(given) else []
-        self.asking = [len(passage.asked) / max(1, len(passage.terms)) for passage in passages]
+        self.asking = [_size(passage.asked) / max(1, passage.size) for passage in passages]
         self._scales = [max(0.0, 1 - passage.words / BORROWING_ENDS_AT_WORDS) for passage in passages]
         self._borrows = any(self._scales)
-        own, asked = [float(len(terms)) for terms in self._terms], [float(len(terms)) for terms in given]
-        self.lengths = self._spread(list(enumerate(own)), list(enumerate(asked)))
+        self._neighbours = [(side * n, share) for n, share in enumerate(BORROWED, 1) for side in (-1, 1)] if self._borrows else []
+        own, asked = ((place, float(passage.size)) for place, passage in enumerate(passages)), enumerate(map(_size, self._given))
+        self.lengths = self._spread(list(own), list(asked))
 
     def own(self, terms: AbstractSet[str]) -> Mapping[str, Places]:
         """The passages that hold each of the terms, and how often."""
-        return _places(self._terms, terms)
+        return _places(self._texts, terms)
 
     def weights(self, own: Mapping[str, Places]) -> Mapping[str, Places]:
         """The passages that have each of these terms, their own or not, with its weight."""
@@ -80,13 +83,13 @@ class Counts:
 
     def _spread(self, own: Places, asked: Places) -> list[float]:
         """What each passage gets of what the passages have and ask."""
-        found = [0.0] * len(self._scales)
+        scales = self._scales
+        found, size = [0.0] * len(scales), len(scales)
         for place, times in own:
             found[place] += times
-            for distance, share in enumerate(BORROWED, 1):
-                for other in (place - distance, place + distance):
-                    if 0 <= other < len(found):
-                        found[other] += share * self._scales[other] * times
+            for distance, share in self._neighbours:
+                if 0 <= (other := place + distance) < size:
+                    found[other] += share * scales[other] * times
         for place, times in asked:
             found[place] -= (1 - ASKED_FOR_SELF) * times
             if times:  # the reply has it whole, and need not borrow it
@@ -94,12 +97,20 @@ class Counts:
         return found
 
 
-def _places(texts: Sequence[Sequence[str]], terms: AbstractSet[str]) -> Mapping[str, Places]:
+def _places(texts: Sequence[str], terms: AbstractSet[str]) -> Mapping[str, Places]:
     found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for place, text in enumerate(texts):
-        for term in terms & set(text):
-            found[term].append((place, text.count(term)))
+        for term in terms:
+            if term in text:  # perhaps as a part of another: to look is quicker than to split every text
+                held = text.split(" ")
+                for each in terms & set(held):
+                    found[each].append((place, held.count(each)))
+                break
     return found
+
+
+def _size(text: str) -> int:
+    return text.count(" ") + 1 if text else 0
 
 
 def passages_of(text: str, languages: tuple[str, ...] = ENGLISH, *, before: int = 0) -> tuple[Passage, ...]:
@@ -111,22 +122,24 @@ def passages_of(text: str, languages: tuple[str, ...] = ENGLISH, *, before: int 
     found = []
     for unit in cut(text):
         singles = single_characters(unit.text)
-        asked = _questions(unit.text, languages) if unit.speaker else ()
+        asked = _questions(unit.text, languages) if unit.speaker else ""
         terms = (*tokens(unit.text, languages), *singles)
         words = len(unit.text.split()) + len(singles) // 2
-        found.append(Passage(before + unit.line, before + unit.end_line, unit.speaker, terms, asked, words))
+        text = " ".join(terms)
+        found.append(Passage(before + unit.line, before + unit.end_line, unit.speaker, text, len(terms), asked, words))
     return tuple(found)
 
 
-def _questions(text: str, languages: tuple[str, ...]) -> tuple[str, ...]:
+def _questions(text: str, languages: tuple[str, ...]) -> str:
     if "?" not in text and "？" not in text:
-        return ()
+        return ""
     sentences = _SENTENCE_END.split(text)
-    return tuple(term for sentence in sentences if sentence.rstrip().endswith(("?", "？")) for term in tokens(sentence, languages))
+    asking = (sentence for sentence in sentences if sentence.rstrip().endswith(("?", "？")))
+    return " ".join(term for sentence in asking for term in tokens(sentence, languages))
 
 
-def _given(passages: Sequence[Passage], place: int) -> tuple[str, ...]:
+def _given(passages: Sequence[Passage], place: int) -> str:
     """The question words that the next passage, of another speaker, takes over."""
     if place + 1 == len(passages) or passages[place + 1].speaker in (None, passages[place].speaker):
-        return ()
+        return ""
     return passages[place].asked

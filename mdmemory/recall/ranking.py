@@ -15,6 +15,7 @@ from datetime import date, datetime
 
 from mdmemory.recall.cache import Cache
 from mdmemory.recall.collection import Collection, Entry
+from mdmemory.recall.collections import Collections
 from mdmemory.recall.scoring import Asked, Scores, Similar, score
 from mdmemory.recall.tokens import ENGLISH
 
@@ -70,16 +71,11 @@ class RankedPassage:
     score: float
 
 
-class LexicalIndex:
-    """Every memory file as passages.
+class Ranking:
+    """Finds files, and passages of them."""
 
-    Args:
-        cache: where the words are; None for memory.
-    """
-
-    def __init__(self, languages: tuple[str, ...] = ENGLISH, cache: Cache | None = None) -> None:
-        self._collection = collection = Collection(languages, cache)
-        self.put, self.touch, self.remove = collection.put, collection.touch, collection.remove
+    def __init__(self, collection: Collection | Collections) -> None:
+        self._collection = collection
 
     def lines(self, path: str) -> list[tuple[int, int]]:
         """The first and last line of each passage of a file."""
@@ -123,7 +119,7 @@ class LexicalIndex:
 
     def _scored(self, query: str, limit: int, allowed: AbstractSet[str] | None, similar: Similar | None) -> tuple[Asked, Scores]:
         asked, collection = Asked(query, self._collection), self._collection
-        paths = collection.postings.find(asked.idf, asked.totals.files, limit, allowed) if limit > 0 else []
+        paths = collection.find(asked.idf, asked.totals.files, limit, allowed) if limit > 0 else []
         if similar:
             paths = sorted({*paths, *(path for path in similar if path in collection)})
         return asked, score(asked, collection, paths, similar)
@@ -138,6 +134,19 @@ class LexicalIndex:
         explain["terms"] = terms
         explain |= _circumstances(asked, scores, place, entry)
         return Ranked(path, min(1.0, max(coverage, scores.cosine(place)) * decay), explain)
+
+
+class LexicalIndex(Ranking):
+    """Every memory file as passages.
+
+    Args:
+        cache: where the words are; None for memory.
+    """
+
+    def __init__(self, languages: tuple[str, ...] = ENGLISH, cache: Cache | None = None) -> None:
+        self.collection = collection = Collection(languages, cache)
+        super().__init__(collection)
+        self.put, self.touch, self.remove = collection.put, collection.touch, collection.remove
 
 
 def _circumstances(asked: Asked, scores: Scores, place: int, entry: Entry) -> dict[str, object]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mdmemory.recall.collection import Collection, Entry
+from mdmemory.recall.collections import Collections
 from mdmemory.recall.dates import Part, asked_parts, parts_of
 from mdmemory.recall.passages import Places
 from mdmemory.recall.tokens import terms_with_words, tokens
@@ -30,12 +31,12 @@ Similar = Mapping[str, Sequence[float]]
 class Asked:
     """A query, and how rare what it asks for is."""
 
-    def __init__(self, query: str, collection: Collection) -> None:
+    def __init__(self, query: str, collection: Collection | Collections) -> None:
         from mdmemory.recall.bm25 import inverse_frequency
 
         self.totals = totals = collection.totals()
         self.words = terms_with_words(query, collection.languages)
-        self.holding = {term: collection.postings.holding(term) for term in self.words}
+        self.holding = {term: collection.holding(term) for term in self.words}
         self.idf = {term: inverse_frequency(max(LEAST_FILES, totals.files), count) for term, count in self.holding.items()}
         self.mass = sum(self.idf.values())
         known = [term for term, count in self.holding.items() if count]
@@ -106,7 +107,7 @@ class Scores:
         return self.cosines[place] if self.cosines else 0.0
 
 
-def score(asked: Asked, collection: Collection, paths: Sequence[str], similar: Similar | None = None) -> Scores:
+def score(asked: Asked, collection: Collection | Collections, paths: Sequence[str], similar: Similar | None = None) -> Scores:
     """Score the candidates."""
     entries = collection.entries(paths)
     found = [entry.counts.own(asked.wanted) for entry in entries]
@@ -179,7 +180,7 @@ def _side_by_side(entry: Entry, one: str, other: str, places: Mapping[str, Place
     found: Counter[int] = Counter()
     also = {place for place, _ in places[other]}
     for place, _ in places[one]:
-        if place in also and (times := sum(pair == (one, other) for pair in pairwise(entry.passages[place].terms))):
+        if place in also and (times := sum(pair == (one, other) for pair in pairwise(entry.passages[place].text.split(" ")))):
             found[place] = times
     return found
 

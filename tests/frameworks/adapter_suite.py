@@ -38,7 +38,7 @@ class Host:
         settings: of the adapter, such as `prefix`.
     """
 
-    def __init__(self, memory: Memory | bridge.Bridge, server: OpenAIServer, **settings: Any) -> None:
+    def __init__(self, memory: Memory | bridge.BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
         raise NotImplementedError
 
     async def ask(self, text: str, conversation: str = "one") -> str:

@@ -23,7 +23,7 @@ from openai_server import Answer, OpenAIServer
 
 from mdmemory import Memory
 from mdmemory.adapters.agentscope import MemoryMiddleware
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 
 
 def _model(server: OpenAIServer, *, stream: bool = False) -> OpenAIChatModel:
@@ -34,7 +34,7 @@ def _model(server: OpenAIServer, *, stream: bool = False) -> OpenAIChatModel:
 class AgentScope(Host):
     """An agent a conversation, and one middleware for all of them."""
 
-    def __init__(self, memory: Memory | Bridge, server: OpenAIServer, **settings: Any) -> None:
+    def __init__(self, memory: Memory | BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
         self.server = server
         self.middleware = MemoryMiddleware(memory=memory, **settings)
         self.agents: dict[str, Agent] = {}

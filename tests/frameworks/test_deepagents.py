@@ -25,7 +25,7 @@ from mdmemory.adapters.langchain import MemoryMiddleware
 class DeepAgent(Host):
     """A deep agent whose files are in its state."""
 
-    def __init__(self, memory: Memory | bridge.Bridge, server: OpenAIServer, **settings: Any) -> None:
+    def __init__(self, memory: Memory | bridge.BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
         self.agent = create_deep_agent(
             _model(server),
             system_prompt="Be kind.",

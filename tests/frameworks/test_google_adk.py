@@ -17,7 +17,7 @@ from google.genai import types
 from openai_server import OpenAIServer
 
 from mdmemory import Memory
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.google_adk import MemoryPlugin
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else importing LiteLLM asks a server for prices
@@ -27,7 +27,7 @@ from google.adk.models.lite_llm import LiteLlm
 class ADK(Host):
     """A runner with the plugin."""
 
-    def __init__(self, memory: Memory | Bridge, server: OpenAIServer, **settings: Any) -> None:
+    def __init__(self, memory: Memory | BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
         model = LiteLlm("openai/m", api_base=server.base_url, api_key="none", num_retries=0)
         agent = LlmAgent(name="host", instruction="Be kind.", model=model)
         app = App(name="app", root_agent=agent, plugins=[MemoryPlugin(memory, **settings)])

@@ -17,7 +17,7 @@ from langgraph.types import Command
 from openai_server import OpenAIServer
 
 from mdmemory import Memory, open_memory
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.langchain import MemoryMiddleware
 from mdmemory.errors import ConfigError
 
@@ -25,7 +25,7 @@ from mdmemory.errors import ConfigError
 class LangChain(Host):
     """An agent with LangGraph's threads."""
 
-    def __init__(self, memory: Memory | Bridge, server: OpenAIServer, **settings: Any) -> None:
+    def __init__(self, memory: Memory | BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
         middleware = MemoryMiddleware(memory, **settings)
         self.agent = create_agent(_model(server), system_prompt="Be kind.", middleware=[middleware], checkpointer=InMemorySaver())
 

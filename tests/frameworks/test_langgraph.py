@@ -25,7 +25,7 @@ from mdmemory.adapters.langgraph import memory_nodes
 TALK = [("user", "Any walks in my city?"), ("assistant", "By the lake."), ("user", "Thanks!"), ("assistant", "Welcome.")]
 
 
-def _graph(memory: Memory | bridge.Bridge, server: OpenAIServer) -> Any:
+def _graph(memory: Memory | bridge.BridgedMemory, server: OpenAIServer) -> Any:
     model = ChatOpenAI(model="m", base_url=server.base_url, api_key="none", max_retries=0)
     nodes = memory_nodes(memory)
     builder = StateGraph(MessagesState)

@@ -11,14 +11,14 @@ from openai_server import OpenAIServer
 from responses_server import ResponsesServer
 
 from mdmemory import Memory
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.openai_agents import with_memory
 
 
 class OpenAIAgents(Host):
     """An agent whose conversations are in the SDK's sessions."""
 
-    def __init__(self, memory: Memory | Bridge, server: OpenAIServer, **settings: Any) -> None:
+    def __init__(self, memory: Memory | BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
         client = AsyncOpenAI(base_url=server.base_url, api_key="none", max_retries=0)
         self.agent = Agent("host", instructions="Be kind.", model=OpenAIChatCompletionsModel("m", client))
         self.memory = memory

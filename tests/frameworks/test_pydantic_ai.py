@@ -11,14 +11,14 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from mdmemory import Memory
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.pydantic_ai import MemoryCapability
 
 
 class PydanticAI(Host):
     """An agent whose program keeps the messages."""
 
-    def __init__(self, memory: Memory | Bridge, server: OpenAIServer, **settings: Any) -> None:
+    def __init__(self, memory: Memory | BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
         model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=server.base_url, api_key="none"))
         self.agent = Agent(model, instructions="Be kind.", capabilities=[MemoryCapability(memory, **settings)])
         self.histories: dict[str, list[ModelMessage]] = {}

@@ -31,11 +31,18 @@ class FinalAnswers(OpenAIServer):
         return Answer(calls=[("final_answer", {"answer": answer.content})], delay_s=answer.delay_s)
 
 
+class Here(bridge.Bridge):
+    """A bridge to the loop that runs."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+
 class Smolagents(Host):
     """An agent a conversation, each in a thread."""
 
-    def __init__(self, memory: Memory | bridge.Bridge, server: OpenAIServer, **settings: Any) -> None:
-        self.memory = bridge.Bridge(memory, asyncio.get_running_loop()) if isinstance(memory, Memory) else memory
+    def __init__(self, memory: Memory | bridge.BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
+        self.memory = bridge.BridgedMemory(memory, Here()) if isinstance(memory, Memory) else memory
         self.settings = settings
         self.client = {"api_base": server.base_url, "api_key": "none", "client_kwargs": {"max_retries": 0}, "retry": False}
         self.agents: dict[str, ToolCallingAgent] = {}

@@ -10,14 +10,14 @@ from strands import Agent
 from strands.models.openai import OpenAIModel
 
 from mdmemory import Memory
-from mdmemory.adapters.bridge import Bridge
+from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.strands import MemoryPlugin
 
 
 class Strands(Host):
     """An agent a conversation, and one plugin for all of them."""
 
-    def __init__(self, memory: Memory | Bridge, server: OpenAIServer, **settings: Any) -> None:
+    def __init__(self, memory: Memory | BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
         self.memory, self.settings = memory, settings
         self.client = {"base_url": server.base_url, "api_key": "none", "max_retries": 0}
         self.agents: dict[str, Agent] = {}
