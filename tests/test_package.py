@@ -21,8 +21,7 @@ ALLOWED = set(
     pip setuptools""".split()  # the last two come with the environment
 )
 NEEDS_AN_EXTRA = {
-    "mdmemory.adapters.agentscope": "agentscope",
-    "mdmemory.adapters.agentscope_workspace": "agentscope",
+    **{f"mdmemory.adapters.agentscope{part}": "agentscope" for part in ("", "_messages", "_workspace")},
     "mdmemory.adapters.deepagents": "deepagents",
     "mdmemory.adapters.google_adk": "google",
     "mdmemory.adapters.langchain": "langchain",
@@ -30,6 +29,7 @@ NEEDS_AN_EXTRA = {
     "mdmemory.adapters.openai_agents": "agents",
     "mdmemory.adapters.pydantic_ai": "pydantic_ai",
     "mdmemory.adapters.smolagents": "smolagents",
+    "mdmemory.adapters.smolagents_tool": "smolagents",
     "mdmemory.adapters.strands": "strands",
     "mdmemory.testing.conformance": "pytest",
 }

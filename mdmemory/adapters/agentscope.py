@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
-from mdmemory.adapters.agentscope_workspace import Parameters, Workspace, note, text_of
+from mdmemory.adapters.agentscope_messages import WHOLE, function_tool, note, response, text_of
+from mdmemory.adapters.agentscope_workspace import AGENTS_MODEL, Parameters, Workspace
 from mdmemory.adapters.bridge import BridgedMemory
-from mdmemory.adapters.connection import Connection, Options, Run, extra
+from mdmemory.adapters.connection import Options, Run, extra
 from mdmemory.memory import Memory
 
 with extra("agentscope"):
     from agentscope.agent import Agent
-    from agentscope.event import ReplyEndEvent, ReplyFinishedReason
-    from agentscope.message import HintBlock, Msg, TextBlock, ToolResultState
+    from agentscope.event import ReplyEndEvent
+    from agentscope.message import HintBlock, Msg
     from agentscope.middleware import MiddlewareBase
-    from agentscope.permission import PermissionBehavior, PermissionDecision
-    from agentscope.tool import BackendBase, FunctionTool, ToolResponse
+    from agentscope.tool import BackendBase
 
 Next = Callable[..., AsyncIterator[Any]]
-ALLOWED = PermissionDecision(PermissionBehavior.ALLOW, "the memory's own policy decides")
 
 
 class MemoryMiddleware(MiddlewareBase):
@@ -31,8 +31,7 @@ class MemoryMiddleware(MiddlewareBase):
         parameters: those of AgenticMemoryMiddleware.
         backend: a workspace's; without one the folder is on this machine.
         memory: an open one, in the place of all of these.
-        prefix: stands before the names of the memory's tools.
-        options: `user`, `agent`, `mode` and `write_back`, see `Memory.session`.
+        prefix, options: see `Connection`; a conversation is the `session_id` of an agent's state.
     """
 
     Parameters = Parameters
@@ -42,36 +41,32 @@ class MemoryMiddleware(MiddlewareBase):
         *,
         workdir: str = ".",
         memory_dir: str = "Memory",
-        parameters: Parameters | None = None,
+        parameters: Any = None,
         backend: BackendBase | None = None,
         memory: Memory | BridgedMemory | None = None,
         prefix: str = "",
         **options: Unpack[Options],
     ) -> None:
-        self._workspace = Workspace(workdir, memory_dir, parameters or Parameters(), backend, memory)
-        self._prefix, self._options = prefix, options
-        self._connection: Connection | None = None
+        place = posixpath.join(workdir, memory_dir), backend, memory
+        self._workspace = Workspace(*place, parameters or Parameters(), prefix, options)
         self._runs: WeakKeyDictionary[Agent, Run] = WeakKeyDictionary()
 
     async def list_tools(self) -> list[Any]:
         """The memory's tools, for the agent's toolkit: `Toolkit(tools=await middleware.list_tools())`."""
-        return [
-            FunctionTool(_unreachable, tool.name, tool.description, dict(tool.input_schema), permission=ALLOWED)
-            for tool in (await self._connected()).tools
-        ]
+        return [function_tool(tool) for tool in (await self._workspace.connect()).tools]
 
     async def on_reply(self, agent: Agent, input_kwargs: Any, next_handler: Next) -> AsyncIterator[Any]:
         """Make the reply a turn; one that waits for a person goes on with the same."""
-        self._workspace.model = agent.model
+        AGENTS_MODEL.set(agent.model)
         said, ended = text_of(input_kwargs.get("inputs")), None
         if said is not None or agent not in self._runs:
-            connection = await self._connected()
+            connection = await self._workspace.connect()
             self._runs[agent] = await connection.begin(said or "", agent.state.session_id, is_first=not agent.state.context)
         async with self._runs[agent] as run:
             async for item in next_handler(**input_kwargs):
                 if isinstance(item, ReplyEndEvent):
                     ended = item.finished_reason
-                if isinstance(item, Msg) and ended in (ReplyFinishedReason.COMPLETED, ReplyFinishedReason.EXCEED_MAX_ITERS):
+                if isinstance(item, Msg) and ended in WHOLE:
                     note(run, agent.state.context[-1])
                     await run.finish(item.get_text_content() or "")
                 elif isinstance(item, Msg) and ended:
@@ -83,9 +78,7 @@ class MemoryMiddleware(MiddlewareBase):
         run = self._runs.get(agent)
         return await run.prompt(self._workspace.instructed(current_prompt)) if run else current_prompt
 
-    async def on_reasoning(
-        self, agent: Agent, input_kwargs: dict[str, Any], next_handler: Callable[..., Any]
-    ) -> AsyncIterator[Any]:
+    async def on_reasoning(self, agent: Agent, input_kwargs: Any, next_handler: Next) -> AsyncIterator[Any]:
         """Add the hint that is ready to the conversation."""
         if hint := await self._runs[agent].hint():
             agent.state.append_context(agent.name, [HintBlock(hint=hint, source="memory")])
@@ -94,26 +87,14 @@ class MemoryMiddleware(MiddlewareBase):
 
     async def on_acting(self, agent: Agent, input_kwargs: Any, next_handler: Next) -> AsyncIterator[Any]:
         """Answer calls of the memory's tools, and calls of AgentScope's own Read, Write and Edit on the memory's files."""
-        call = input_kwargs["tool_call"]
-        connection, arguments = await self._connected(), self._workspace.arguments(call.input)
-        if arguments is None or call.name not in [tool.name for tool in connection.tools]:
-            async for chunk in next_handler(**input_kwargs):
-                yield chunk
+        call, names = input_kwargs["tool_call"], [tool.name for tool in (await self._workspace.connect()).tools]
+        arguments = self._workspace.arguments(call.input) if call.name in names else None
+        if arguments is not None:
+            yield response(await self._runs[agent].call(call.name, arguments))
             return
-        result = await self._runs[agent].call(call.name, arguments)
-        state = ToolResultState.ERROR if result.is_error else ToolResultState.SUCCESS
-        yield ToolResponse(content=[TextBlock(text=result.text)], state=state)
+        async for chunk in next_handler(**input_kwargs):
+            yield chunk
 
     async def close(self) -> None:
         """Close the memory, if this opened it."""
         await self._workspace.close()
-
-    async def _connected(self) -> Connection:
-        if self._connection is None:
-            options: Options = {**self._workspace.options, **self._options}
-            self._connection = Connection(await self._workspace.memory(), None, self._prefix, options)
-        return self._connection
-
-
-def _unreachable(**_: Any) -> str:
-    raise NotImplementedError("the memory's tools are answered by MemoryMiddleware; give it to the agent")

@@ -7,11 +7,12 @@ import json
 import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from typing import Any
 
 from mdmemory.adapters.agentscope_shell import WorkspaceShell
 from mdmemory.adapters.bridge import BridgedMemory
-from mdmemory.adapters.connection import Options, Run, extra
+from mdmemory.adapters.connection import Connection, Options, extra
 from mdmemory.backends.protocol import Backend
 from mdmemory.backends.shell import ShellBackend
 from mdmemory.config import Config
@@ -19,45 +20,50 @@ from mdmemory.memory import Memory, open_memory
 from mdmemory.render import render
 
 with extra("agentscope"):
-    from agentscope.message import Msg, TextBlock, ToolCallBlock, ToolResultBlock
+    from agentscope.message import Msg, TextBlock
     from agentscope.middleware import AgenticMemoryMiddleware
     from agentscope.tool import BackendBase, LocalBackend
 
 Parameters = AgenticMemoryMiddleware.Parameters
+AGENTS_MODEL: ContextVar[Any] = ContextVar("mdmemory_agents_model")
+"""The model of the agent that replies, which chooses files for hints unless the parameters have another."""
 
 
 class Workspace:
     """Where AgenticMemoryMiddleware would keep its files, and what it is set to; or a memory that is open already."""
 
     def __init__(
-        self, workdir: str, memory_dir: str, parameters: Any, backend: BackendBase | None, given: Memory | BridgedMemory | None
+        self,
+        folder: str,
+        backend: BackendBase | None,
+        memory: Memory | BridgedMemory | None,
+        parameters: Any,
+        prefix: str,
+        options: Options,
     ) -> None:
-        self._folder, self._parameters, self._given = posixpath.join(workdir, memory_dir), parameters, given
+        self._folder, self._given, self._parameters, self._prefix, self._options = folder, memory, parameters, prefix, options
         self._remote = None if backend is None or isinstance(backend, LocalBackend) else backend
         self._opening, self._stack = asyncio.Lock(), AsyncExitStack()
-        self._opened: Memory | None = None
-        self.model: Any = None
-        """The agent's, which chooses files for hints unless the parameters have another."""
+        self._connection: Connection | None = None
 
-    @property
-    def options(self) -> Options:
-        """How sessions are: `retrieval_async=False` has the agent search by itself, and the agent alone decides what to save."""
-        if self._given is not None:
-            return {}
-        return {"mode": "both" if self._parameters.retrieval_async else "agent", "write_back": "off"}
-
-    async def memory(self) -> Memory | BridgedMemory:
-        """The memory, open until `close`."""
+    async def connect(self) -> Connection:
+        """The memory, open until `close`; there the agent alone decides what to save, and searches if nothing else does."""
+        ours: Options = {"mode": "both" if self._parameters.retrieval_async else "agent", "write_back": "off"}
         async with self._opening:
-            if self._given is None and self._opened is None:
-                place: str | Backend = ShellBackend(WorkspaceShell(self._remote), self._folder) if self._remote else self._folder
-                config = Config(
-                    index_max_bytes=4 * self._parameters.memory_max_tokens,
-                    hint_max_tokens=self._parameters.retrieval_max_tokens_per_md,
-                    selector_max_files=self._parameters.retrieval_max_files,
-                )
-                self._opened = await self._stack.enter_async_context(open_memory(place, model=self._ask, config=config))
-        return self._given or self._opened  # type: ignore[return-value]  # one of them is there
+            if self._connection is None and self._given is not None:
+                self._connection = Connection(self._given, None, self._prefix, self._options)
+            elif self._connection is None:
+                self._connection = Connection(await self._open(), None, self._prefix, {**ours, **self._options})
+            return self._connection
+
+    async def _open(self) -> Memory:
+        place: str | Backend = ShellBackend(WorkspaceShell(self._remote), self._folder) if self._remote else self._folder
+        config = Config(
+            index_max_bytes=4 * self._parameters.memory_max_tokens,
+            hint_max_tokens=self._parameters.retrieval_max_tokens_per_md,
+            selector_max_files=self._parameters.retrieval_max_files,
+        )
+        return await self._stack.enter_async_context(open_memory(place, model=self._ask, config=config))
 
     async def close(self) -> None:
         """Close the memory."""
@@ -86,21 +92,5 @@ class Workspace:
         said = [
             Msg(name=message["role"], role=message["role"], content=[TextBlock(text=message["content"])]) for message in messages
         ]
-        model = self._parameters.retrieval_model or self.model
+        model = self._parameters.retrieval_model or AGENTS_MODEL.get()
         return (await model.generate_structured_output(said, structured_model=dict(schema or {}))).content
-
-
-def text_of(inputs: Any) -> str | None:
-    """What the user says; None when the reply goes on with something else."""
-    messages = inputs if isinstance(inputs, list) else [inputs]
-    said = [message.get_text_content() or "" for message in messages if isinstance(message, Msg)]
-    return "\n".join(said) if said else None
-
-
-def note(run: Run, message: Msg) -> None:
-    """Have the calls of tools, and what they answered, in the journal."""
-    for block in message.content:
-        if isinstance(block, ToolCallBlock):
-            run.called([(block.id, block.name, block.input)])
-        elif isinstance(block, ToolResultBlock):
-            run.answered(block.id, "\n".join(part.text for part in block.output if isinstance(part, TextBlock)))

@@ -48,6 +48,7 @@ class Connection:
         memory: an open one; from `mdmemory.adapters.bridge` where the framework is called synchronously.
         session: the id of the conversation; without one it is the framework's own, and where that has none each run is a new one.
         prefix: stands before the names of the tools, which otherwise may clash with others.
+        options: `user`, `agent`, `mode` and `write_back`; see `Memory.session`.
     """
 
     def __init__(self, memory: Memory | BridgedMemory, session: str | None, prefix: str, options: Options) -> None:
@@ -100,7 +101,11 @@ class Run:
 
     def __init__(self, connection: Connection, turn: Turn, hints: list[tuple[int, Any, Any]]) -> None:
         self.turn = turn
+        self.reply = ""
+        """What will be the reply, for frameworks that tell it before the end."""
         self._connection, self._hints = connection, hints
+        self._calls: list[Mapping[str, Any]] = []
+        self._said = ""
 
     async def __aenter__(self) -> Run:
         return self
@@ -138,29 +143,49 @@ class Run:
         """Call a tool of the memory."""
         return await self._connection.wait(self.turn.tools.call(name.removeprefix(self._connection.prefix), arguments))
 
-    def called(self, calls: Iterable[tuple[str, str, str]], text: str | None = None) -> None:
-        """Note for the journal that the model called tools.
+    def called(self, calls: Iterable[tuple[str, str, str]], text: str = "") -> None:
+        """Note for the journal that the model called tools; with calls before whose answers are not noted yet, it is one message.
 
         Args:
             calls: id, name and arguments as JSON.
         """
         names = {tool.name: tool.name.removeprefix(self._connection.prefix) for tool in self._connection.tools}
         functions = [(id, {"name": names.get(name, name), "arguments": arguments}) for id, name, arguments in calls]
-        parts = [{"id": id, "type": "function", "function": function} for id, function in functions]
-        self.turn.record({"role": "assistant", "content": text or None, "tool_calls": parts})
+        self._calls += [{"id": id, "type": "function", "function": function} for id, function in functions]
+        self._said = "\n".join(filter(None, [self._said, text]))
 
     def answered(self, id: str, text: str) -> None:
         """Note for the journal what a tool answered."""
+        self._record_calls()
         self.turn.record({"role": "tool", "tool_call_id": id, "content": text})
 
     async def finish(self, reply: str) -> None:
         """End the run with its reply."""
+        self._record_calls()
         await self._connection.wait(self.turn.finish(reply))
 
     async def cancel(self) -> None:
         """End the run without one; after `finish` it changes nothing."""
+        self._record_calls()
         await self._connection.wait(self.turn.cancel())
+
+    def _record_calls(self) -> None:
+        if self._calls:
+            self.turn.record({"role": "assistant", "content": self._said or None, "tool_calls": self._calls})
+            self._calls, self._said = [], ""
 
 
 async def _begun(start: TurnStart) -> Turn:
     return await start
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, which is text, or parts of which some have a text."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content or () if isinstance(part.get("text"), str))
+
+
+def unreachable(**_: Any) -> str:
+    """In the place of a tool whose calls the adapter answers."""
+    raise NotImplementedError("the memory's tools are answered by its middleware; give it to the agent")

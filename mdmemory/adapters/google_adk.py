@@ -27,9 +27,7 @@ class MemoryPlugin(BasePlugin):
 
     Args:
         memory: an open one; for `runner.run`, one from `mdmemory.adapters.bridge`.
-        session: the id of the conversation; without one it is ADK's session id.
-        prefix: stands before the names of the memory's tools.
-        options: `user`, `agent`, `mode` and `write_back`, see `Memory.session`.
+        session, prefix, options: see `Connection`; a conversation is ADK's session.
     """
 
     def __init__(
@@ -38,14 +36,12 @@ class MemoryPlugin(BasePlugin):
         super().__init__("mdmemory")
         self._connection = Connection(memory, session, prefix, options)
         self._runs: dict[str, Run] = {}
-        self._replies: dict[str, str] = {}
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
         """Make the invocation a turn."""
         id, session = invocation_context.invocation_id, invocation_context.session
         is_first = all(event.invocation_id == id for event in session.events)
-        said = _text(invocation_context.user_content)
-        self._runs[id] = await self._connection.begin(said, session.id, is_first=is_first)
+        self._runs[id] = await self._connection.begin(_text(invocation_context.user_content), session.id, is_first=is_first)
         if task := asyncio.current_task():  # a cancelled invocation ends without a word
             task.add_done_callback(lambda _: asyncio.ensure_future(self._end(id)) if id in self._runs else None)
 
@@ -54,7 +50,7 @@ class MemoryPlugin(BasePlugin):
         run = self._runs[callback_context.invocation_id]
         llm_request.append_instructions([await run.prompt()])
         llm_request.append_tools([MemoryTool(tool, run) for tool in self._connection.tools])
-        llm_request.contents = await run.hinted(llm_request.contents, _said)
+        llm_request.contents = await run.hinted(llm_request.contents, types.UserContent)
 
     async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> None:
         """Note the calls of tools, what they answered, and the reply."""
@@ -64,15 +60,14 @@ class MemoryPlugin(BasePlugin):
         if calls := event.get_function_calls():
             self._runs[id].called([(call.id or "", call.name or "", json.dumps(call.args)) for call in calls])
         for answer in event.get_function_responses():
-            response = answer.response or {}
-            self._runs[id].answered(answer.id or "", str(response.get("result", response)))
+            self._runs[id].answered(answer.id or "", str((answer.response or {}).get("result", answer.response)))
         if event.is_final_response() and (reply := _text(event.content)):
-            self._replies[id] = reply
+            self._runs[id].reply = reply
 
     async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
         """End the turn with the reply."""
-        if reply := self._replies.get(invocation_context.invocation_id):
-            await self._runs[invocation_context.invocation_id].finish(reply)
+        if (run := self._runs.get(invocation_context.invocation_id)) and run.reply:
+            await run.finish(run.reply)
         await self._end(invocation_context.invocation_id)
 
     async def on_run_error_callback(self, *, invocation_context: InvocationContext, error: Exception) -> None:
@@ -80,7 +75,6 @@ class MemoryPlugin(BasePlugin):
         await self._end(invocation_context.invocation_id)
 
     async def _end(self, id: str) -> None:
-        self._replies.pop(id, None)
         if run := self._runs.pop(id, None):
             await run.cancel()
 
@@ -99,10 +93,6 @@ class MemoryTool(BaseTool):
         """Call it."""
         result = await self._run.call(self.name, args)
         return {"error" if result.is_error else "result": result.text}
-
-
-def _said(text: str) -> types.Content:
-    return types.Content(role="user", parts=[types.Part(text=text)])
 
 
 def _text(content: types.Content | None) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, NotRequired, Unpack
+from typing import Annotated, Any, Unpack
 
 from mdmemory.adapters.bridge import BridgedMemory
-from mdmemory.adapters.connection import Connection, Options, Run, extra
+from mdmemory.adapters.connection import Connection, Options, Run, extra, unreachable
 from mdmemory.adapters.langgraph import begin, end, hint_message
 from mdmemory.memory import Memory
 
@@ -23,7 +23,7 @@ with extra("langchain"):
 class MemoryState(AgentState[Any]):
     """The agent's state, with the run of the memory, which no checkpoint keeps."""
 
-    memory_run: NotRequired[Annotated[Any, UntrackedValue, PrivateStateAttr]]
+    memory_run: Annotated[Any, UntrackedValue, PrivateStateAttr]
 
 
 class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -31,9 +31,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Args:
         memory: an open one; for `invoke` and `stream`, one from `mdmemory.adapters.bridge`.
-        session: the id of the conversation; without one it is LangGraph's `thread_id`.
-        prefix: stands before the names of the memory's tools.
-        options: `user`, `agent`, `mode` and `write_back`, see `Memory.session`.
+        session, prefix, options: see `Connection`; a conversation is LangGraph's thread.
     """
 
     state_schema = MemoryState
@@ -44,7 +42,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._connection = Connection(memory, session, prefix, options)
         self.tools = [
-            StructuredTool(name=tool.name, description=tool.description, args_schema=dict(tool.input_schema), func=_unreachable)
+            StructuredTool(name=tool.name, description=tool.description, args_schema=dict(tool.input_schema), func=unreachable)
             for tool in self._connection.tools
         ]
 
@@ -99,7 +97,3 @@ async def _answer(run: Run, request: ToolCallRequest) -> ToolMessage:
     call = request.tool_call
     result = await run.call(call["name"], call["args"])
     return ToolMessage(result.text, tool_call_id=call["id"], name=call["name"], status="error" if result.is_error else "success")
-
-
-def _unreachable(**_: Any) -> str:
-    raise NotImplementedError("the memory's tools are answered by MemoryMiddleware; give it to the agent")

@@ -31,8 +31,7 @@ def memory_nodes(memory: Memory | BridgedMemory, *, session: str | None = None, 
 
     Args:
         memory: an open one; for `invoke` and `stream`, one from `mdmemory.adapters.bridge`.
-        session: the id of the conversation; without one it is LangGraph's `thread_id`.
-        options: `user`, `agent`, `mode` and `write_back`, see `Memory.session`.
+        session, options: see `Connection`; a conversation is LangGraph's thread.
     """
     connection = Connection(memory, session, "", options)
 

@@ -10,7 +10,7 @@ from inspect import isawaitable
 from typing import Any, Unpack
 
 from mdmemory.adapters.bridge import BridgedMemory
-from mdmemory.adapters.connection import Connection, Options, Run, extra
+from mdmemory.adapters.connection import Connection, Options, Run, extra, text_of
 from mdmemory.agent.tools import Tool
 from mdmemory.memory import Memory
 
@@ -24,6 +24,7 @@ with extra("openai-agents"):
 async def with_memory(
     agent: Agent[Any],
     memory: Memory | BridgedMemory,
+    /,
     *,
     config: RunConfig | None = None,
     session: str | None = None,
@@ -35,13 +36,11 @@ async def with_memory(
     Args:
         memory: an open one.
         config: your own settings.
-        session: the id of the conversation; without one the run is a new one.
-        prefix: stands before the names of the memory's tools.
-        options: `user`, `agent`, `mode` and `write_back`, see `Memory.session`.
+        session, prefix, options: see `Connection`.
     """
     attached = _Attached(Connection(memory, session, prefix, options), agent, config or RunConfig())
     hooks = copy(agent.hooks) or AgentHooks()
-    attached.on_end, hooks.on_end = hooks.on_end, attached.end  # type: ignore[method-assign]  # on this copy of the hooks only
+    attached.on_end, hooks.on_end = hooks.on_end, attached.end  # on this copy only
     tools = [*agent.tools, *map(attached.tool, attached.connection.tools)]
     try:
         yield agent.clone(tools=tools, hooks=hooks), replace(attached.config, call_model_input_filter=attached.filter)
@@ -67,10 +66,10 @@ class _Attached:
             self._note(run, data.input)
             data.instructions = await run.prompt(data.instructions or "")
             data.input = await run.hinted(data.input, lambda hint: {"role": "user", "content": hint})
-        if self.config.call_model_input_filter is None:
-            return data
-        filtered = self.config.call_model_input_filter(call)
-        return await filtered if isawaitable(filtered) else filtered
+        if (own := self.config.call_model_input_filter) is not None:
+            filtered = own(call)
+            data = await filtered if isawaitable(filtered) else filtered
+        return data
 
     def tool(self, tool: Tool) -> FunctionTool:
         """A tool of the memory."""
@@ -83,25 +82,19 @@ class _Attached:
 
     async def end(self, context: Any, agent: Agent[Any], output: Any) -> None:
         """Note the reply."""
-        if self.run is not None:
+        if self.run:
             await self.run.finish(str(output))
         await self.on_end(context, agent, output)
 
     async def _begin(self, items: list[Any]) -> Run:
-        said = [_text(item) for item in items if item.get("role") == "user"]
-        self._noted = len(items)
+        said, self._noted = [text_of(item.get("content")) for item in items if item.get("role") == "user"], len(items)
         return await self.connection.begin(said[-1] if said else "", is_first=len(items) == 1)
 
     def _note(self, run: Run, items: list[Any]) -> None:
         """Have the calls of tools, and what they answered, in the journal."""
         for item in items[self._noted :]:
-            if item.get("type") == "function_call":
+            if (kind := item.get("type")) == "function_call":
                 run.called([(item["call_id"], item["name"], item["arguments"])])
-            elif item.get("type") == "function_call_output":
+            elif kind == "function_call_output":
                 run.answered(item["call_id"], str(item["output"]))
         self._noted = len(items)
-
-
-def _text(item: Any) -> str:
-    content = item.get("content") or ""
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)

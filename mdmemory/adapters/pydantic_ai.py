@@ -24,9 +24,7 @@ class MemoryCapability(AbstractCapability[Any]):
 
     Args:
         memory: an open one.
-        session: the id of the conversation; without one it is pydantic-ai's `conversation_id`.
-        prefix: stands before the names of the memory's tools.
-        options: `user`, `agent`, `mode` and `write_back`, see `Memory.session`.
+        session, prefix, options: see `Connection`; a conversation is pydantic-ai's `conversation_id`.
     """
 
     def __init__(
@@ -87,9 +85,8 @@ def _note(run: Run, messages: Sequence[ModelMessage]) -> None:
     for message in messages:
         if isinstance(message, ModelResponse):
             if message.tool_calls:
-                run.called(
-                    ((call.tool_call_id, call.tool_name, call.args_as_json_str()) for call in message.tool_calls), message.text
-                )
+                calls = [(call.tool_call_id, call.tool_name, call.args_as_json_str()) for call in message.tool_calls]
+                run.called(calls, message.text or "")
             continue
         for part in message.parts:
             if isinstance(part, ToolReturnPart):

@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import partial
 from typing import Any, Unpack
 
 from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra
-from mdmemory.agent import tools
+from mdmemory.adapters.smolagents_tool import MemoryTool, message
 
 with extra("smolagents"):
-    from smolagents import ActionStep, ChatMessage, FinalAnswerStep, MultiStepAgent, Tool
+    from smolagents import ActionStep, ChatMessage, FinalAnswerStep, MultiStepAgent
     from smolagents.models import MessageRole
 
 
 def with_memory(
-    agent: MultiStepAgent, memory: BridgedMemory, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
+    agent: MultiStepAgent, memory: BridgedMemory, /, *, session: str | None = None, prefix: str = "", **options: Unpack[Options]
 ) -> MultiStepAgent:
     """Give an agent a memory, and return it: its tools, its model and its `run` are others from then on.
 
     Args:
         memory: from `mdmemory.adapters.bridge`: smolagents calls synchronously.
-        session: the id of the conversation; without one it is the agent's, until `run` begins anew with `reset=True`.
-        prefix: stands before the names of the memory's tools.
-        options: `user`, `agent`, `mode` and `write_back`, see `Memory.session`.
+        session, prefix, options: see `Connection`; a conversation goes on with `reset=False`.
     """
     attached = _Attached(agent, Connection(memory, session, prefix, options))
-    agent.tools |= {tool.name: _MemoryTool(tool, attached) for tool in attached.connection.tools}
-    agent.model, agent.run = _MemoryModel(attached), attached.run
+    agent.tools |= {tool.name: MemoryTool(tool, attached.call) for tool in attached.connection.tools}
+    agent.model = copy(agent.model)  # which the user may have given to other agents too
+    for name in ("generate", "generate_stream"):
+        if ask := getattr(agent.model, name, None):
+            setattr(agent.model, name, partial(attached.ask, ask))
+    agent.run = attached.run
     return agent
 
 
@@ -38,22 +42,34 @@ class _Attached:
 
     def __init__(self, agent: MultiStepAgent, connection: Connection) -> None:
         self.agent, self.connection = agent, connection
-        self.model, self.inner_run = agent.model, agent.run
+        self.inner_run = agent.run
         self.turn: Run | None = None
         self._conversation = ""
 
     def run(self, task: str, stream: bool = False, reset: bool = True, **more: Any) -> Any:
         """What `agent.run` is: a run that is a turn."""
-        is_first = reset or not self.agent.memory.steps
         began = 0 if reset else len(self.agent.memory.steps)
-        self._conversation = uuid.uuid4().hex[:12] if is_first else self._conversation
-        turn = self.turn = self.connection.run(self.connection.begin(task, self._conversation, is_first=is_first))
+        self._conversation = self._conversation if began else uuid.uuid4().hex[:12]
+        turn = self.turn = self.connection.run(self.connection.begin(task, self._conversation, is_first=not began))
         with turn:
             result = self.inner_run(task, stream=stream, reset=reset, **more)
             if stream:
                 return self._streamed(turn, result, began)
             self._finish(turn, getattr(result, "output", result), began)
             return result
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str:
+        """Call a tool of the memory."""
+        assert self.turn is not None
+        return self.connection.run(self.turn.call(name, arguments)).text
+
+    def ask(self, ask: Callable[..., Any], messages: list[ChatMessage], *given: Any, **named: Any) -> Any:
+        """Ask the model, which is also told the instructions, the index and the hints; smolagents forgets them after the call."""
+        own, run = self.agent.memory.system_prompt.system_prompt, self.connection.run
+        if self.turn and messages[0] == message(MessageRole.SYSTEM, own):  # else it makes a plan
+            told = run(self.turn.hinted(messages, partial(message, MessageRole.USER)))
+            messages = [message(MessageRole.SYSTEM, run(self.turn.prompt(own))), *told[1:]]
+        return ask(messages, *given, **named)
 
     def _streamed(self, turn: Run, steps: Iterator[Any], began: int) -> Iterator[Any]:
         with turn:
@@ -68,49 +84,8 @@ class _Attached:
             calls = [call for call in getattr(step, "tool_calls", None) or () if call.name != "final_answer"]
             if isinstance(step, ActionStep) and calls and not step.is_final_answer:
                 turn.called([(call.id, call.name, json.dumps(call.arguments, default=str)) for call in calls])
-                if not any(f"{name}(" in str(step.code_action) for name in names):  # else it is the memory's answer, not news
-                    turn.answered(calls[-1].id, step.observations or "")
+                of_memory = any(f"{name}(" in str(step.code_action) for name in names)  # else memories came of memories
+                told = next((call for call in calls if call.name in names), calls[-1])
+                for call in calls:  # what they answered is told together
+                    turn.answered(call.id, "" if of_memory or call is not told else step.observations or "")
         self.connection.run(turn.finish(str(reply)))
-
-
-class _MemoryModel:
-    """The agent's model, which is also told the instructions, the index and the hints; smolagents forgets them after the call."""
-
-    def __init__(self, attached: _Attached) -> None:
-        self._attached = attached
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._attached.model, name)
-        if name not in ("generate", "generate_stream"):
-            return value
-        return lambda messages, *given, **named: value(self._told(messages), *given, **named)
-
-    def _told(self, messages: list[ChatMessage]) -> list[ChatMessage]:
-        agent, run, turn = self._attached.agent, self._attached.connection.run, self._attached.turn
-        system = _message(MessageRole.SYSTEM, agent.memory.system_prompt.system_prompt)
-        if turn is None or messages[0] != system:  # it makes a plan
-            return messages
-        told = run(turn.hinted(messages, lambda hint: _message(MessageRole.USER, hint)))
-        return [_message(MessageRole.SYSTEM, run(turn.prompt(agent.memory.system_prompt.system_prompt))), *told[1:]]
-
-
-class _MemoryTool(Tool):
-    skip_forward_signature_validation = True
-    output_type = "string"
-
-    def __init__(self, tool: tools.Tool, attached: _Attached) -> None:
-        schema = tool.input_schema
-        self.name, self.description, self._attached = tool.name, tool.description, attached
-        self.inputs = {name: {**told, "nullable": name not in schema["required"]} for name, told in schema["properties"].items()}
-        super().__init__()
-
-    def forward(self, *given: Any, **named: Any) -> str:
-        """Call it."""
-        turn, arguments = self._attached.turn, {**dict(zip(self.inputs, given, strict=False)), **named}
-        if turn is None:
-            raise RuntimeError("the memory's tools work while the agent runs")
-        return self._attached.connection.run(turn.call(self.name, arguments)).text
-
-
-def _message(role: MessageRole, text: str) -> ChatMessage:
-    return ChatMessage(role, [{"type": "text", "text": text}])

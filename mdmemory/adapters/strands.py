@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any, Unpack
 
 from mdmemory.adapters.bridge import BridgedMemory
-from mdmemory.adapters.connection import Connection, Options, Run, extra
+from mdmemory.adapters.connection import Connection, Options, Run, extra, text_of
 from mdmemory.agent.tools import Tool
 from mdmemory.memory import Memory
 
@@ -27,9 +26,7 @@ class MemoryPlugin(Plugin):
 
     Args:
         memory: an open one; for `agent(…)`, one from `mdmemory.adapters.bridge`.
-        session: the id of the conversation; without one it is the agent's `session_id`.
-        prefix: stands before the names of the memory's tools.
-        options: `user`, `agent`, `mode` and `write_back`, see `Memory.session`.
+        session, prefix, options: see `Connection`; a conversation is the agent's `session_id`.
     """
 
     name = "mdmemory"
@@ -49,7 +46,7 @@ class MemoryPlugin(Plugin):
         agent.add_middleware(InvokeModelStage.Input, _add_prompt)
 
     async def _begin(self, event: BeforeInvocationEvent) -> None:
-        agent, said = event.agent, _text(event.messages or [])
+        agent, said = event.agent, "\n".join(text_of(message["content"]) for message in event.messages or [])
         run = await self._connection.begin(said, agent.session_id, is_first=not agent.messages)
         event.invocation_state[RUN] = run, len(agent.messages)
 
@@ -73,11 +70,11 @@ async def _end(event: AfterInvocationEvent) -> None:
     for message in event.agent.messages[began:]:
         parts = message["content"]
         if calls := [part["toolUse"] for part in parts if "toolUse" in part]:
-            run.called([(call["toolUseId"], call["name"], json.dumps(call["input"])) for call in calls], _text([message]))
+            run.called([(call["toolUseId"], call["name"], json.dumps(call["input"])) for call in calls], text_of(parts))
         for result in [part["toolResult"] for part in parts if "toolResult" in part]:
-            run.answered(result["toolUseId"], _text([result]))
+            run.answered(result["toolUseId"], text_of(result["content"]))
     if event.result and event.result.stop_reason not in ("interrupt", "cancelled"):
-        await run.finish(_text([event.result.message]))
+        await run.finish(text_of(event.result.message["content"]))
     else:
         await run.cancel()
 
@@ -90,7 +87,3 @@ def _tool(tool: Tool) -> PythonAgentTool:
 
     schema: Any = {"json": dict(tool.input_schema)}
     return PythonAgentTool(tool.name, {"name": tool.name, "description": tool.description, "inputSchema": schema}, call)
-
-
-def _text(messages: Sequence[Any]) -> str:
-    return "\n".join(part["text"] for message in messages for part in message["content"] if "text" in part)

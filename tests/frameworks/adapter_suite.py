@@ -175,20 +175,20 @@ class AdapterSuite:
         assert BODY not in json.dumps(first) and json.dumps(second).count(BODY) == 1
 
     async def test_the_run_is_in_the_journal(self, root: Path) -> None:
-        """C8: what the user said, the call, its answer and the reply, in order, without hints, and resumable."""
-        with self.model([SAVE, "Saved, by the lake."]) as server:
+        """C8: what the user said, the calls, their answers and the reply, in order, without hints, as a model's API takes them."""
+        both = Answer(calls=[*SAVE.calls, ("Read", {"file_path": "home.md"})])
+        with self.model([both, "Saved, by the lake."]) as server:
             async with open_memory(root) as memory:
                 await self.host(memory, server).ask("Remember Tuesdays, and walks in my city.", "monday")
             async with open_memory(root) as memory:
-                messages = await memory.session("monday").messages()
-        assert [(message.role, message.text) for message in messages if message.role != "tool"] == [
-            ("user", "Remember Tuesdays, and walks in my city."),
-            ("assistant", ""),
-            ("assistant", "Saved, by the lake."),
-        ]
-        call = messages[1].data["tool_calls"][0]
-        assert call["function"]["name"] == "Write" and json.loads(call["function"]["arguments"])["file_path"] == "deploy.md"
-        assert messages[2].data["tool_call_id"] == call["id"] and "Created deploy.md." in messages[2].text
+                user, called, *answered, reply = await memory.session("monday").messages()
+        assert (user.role, user.text) == ("user", "Remember Tuesdays, and walks in my city.")
+        assert (reply.role, reply.text) == ("assistant", "Saved, by the lake.")
+        write, read = called.data["tool_calls"]
+        assert (write["function"]["name"], read["function"]["name"]) == ("Write", "Read")
+        assert json.loads(write["function"]["arguments"])["file_path"] == "deploy.md"
+        assert [message.data["tool_call_id"] for message in answered] == [write["id"], read["id"]]
+        assert "Created deploy.md." in answered[0].text
 
     async def test_two_runs_at_once_do_not_mix(self, root: Path) -> None:
         """H2: two conversations at the same time with one agent each have their own hint, tools and journal."""

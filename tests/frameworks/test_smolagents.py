@@ -104,4 +104,9 @@ class TestSmolagents(AdapterSuite):
             assert agent.run("Any walks in my city?") == "By the lake."
         assert BODY in json.dumps(sent(server)[0]) and "def Read(" in json.dumps(sent(server)[0])
         assert "Lives in Hangzhou.\\n" in json.dumps(sent(server)[1])
-        assert said_in(root, "one") == [("user", "Any walks in my city?"), ("assistant", ""), ("assistant", "By the lake.")]
+        assert said_in(root, "one") == [
+            ("user", "Any walks in my city?"),
+            ("assistant", ""),
+            ("tool", ""),
+            ("assistant", "By the lake."),
+        ]
