@@ -48,6 +48,14 @@ class ResponsesServer(ScriptedServer):
             text = answer.content if item["type"] == "message" else None
             begun = {**item, "content": []} if text else item
             events.append({"type": "response.output_item.added", "output_index": index, "item": begun})
+            if text:
+                part = {
+                    "item_id": item["id"],
+                    "output_index": index,
+                    "content_index": 0,
+                    "part": {**item["content"][0], "text": ""},
+                }
+                events.append({"type": "response.content_part.added", **part})
             for start in range(0, len(text or ""), 4):
                 delta = {"item_id": item["id"], "output_index": index, "content_index": 0, "delta": (text or "")[start : start + 4]}
                 events.append({"type": "response.output_text.delta", "logprobs": [], **delta})
