@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mdmemory.folder.mounts import Mount
     from mdmemory.folder.permissions import read_only
     from mdmemory.memory import Memory, open_memory
-    from mdmemory.models import Model, ScriptedModel, model_from_string
+    from mdmemory.models import Model, ScriptedModel
     from mdmemory.recall.ranking import Match
 
 __version__ = "0.1.0"
@@ -57,7 +57,6 @@ __all__ = [
     "ToolResult",
     "Toolset",
     "Turn",
-    "model_from_string",
     "open_memory",
     "read_only",
 ]
@@ -77,7 +76,7 @@ _NAMES_BY_MODULE = {
     "mdmemory.folder.mounts": "Mount",
     "mdmemory.folder.permissions": "read_only",
     "mdmemory.memory": "Memory open_memory",
-    "mdmemory.models": "Model ScriptedModel model_from_string",
+    "mdmemory.models": "Model ScriptedModel",
     "mdmemory.recall.ranking": "Match",
 }
 

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from os import PathLike
 from typing import Literal
 
 from mdmemory.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file that an injected scorer judges.
+
+    Args:
+        text: its name, its description and its best passage.
+        modified: UTC.
+        score: recall's own, 0 to 1.
+    """
+
+    path: str
+    text: str
+    modified: datetime
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +48,7 @@ class Config:
         stages: of the work, such as `plan` and `write`; a mount may be silent in some of them.
         languages: whose endings search ignores, as Snowball names them; each word goes through all of them, in this order.
         embed: texts to vectors, for search by meaning beside that by words; what is unchanged is embedded once a process.
-        scorer: a query and texts to how well each answers it (0-1); its scores replace recall's among the 50 nearest files.
+        scorer: a query and candidates to how well each answers it; its scores replace recall's among the 50 nearest files.
         watch: let the system tell what changes in a folder on this machine, from the second look on; else each look is a scan.
         extract_every: messages of a conversation after which what is worth remembering is drawn from them; 1 is every turn.
         extract_timeout_s: when a model that is asked for it is given up; also how long closing a session waits for it.
@@ -66,7 +83,7 @@ class Config:
     window_tokens: int | None = None
     languages: tuple[str, ...] = ("english",)
     embed: Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]] | None = None
-    scorer: Callable[[str, Sequence[str]], Awaitable[Sequence[float]]] | None = None
+    scorer: Callable[[str, Sequence[Candidate]], Awaitable[Sequence[float]]] | None = None
 
     def __post_init__(self) -> None:
         for name in (

@@ -32,6 +32,7 @@ from mdmemory.recall.ranking import Match
 from mdmemory.settings import Settings, read_settings
 
 logger = logging.getLogger("mdmemory")
+WIDE = 50  # matches looked at for those above a score: the order is by more than that
 
 
 class Memory:
@@ -87,10 +88,13 @@ class Memory:
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
 
-    async def search(self, query: str, *, limit: int = 10, stage: str | None = None, **filters: Unpack[Filters]) -> list[Match]:
+    async def search(
+        self, query: str, *, limit: int = 10, min_score: float = 0.0, stage: str | None = None, **filters: Unpack[Filters]
+    ) -> list[Match]:
         """Memory files that share words with the query, best first.
 
         Args:
+            min_score: only files that cover at least this share (0-1) of the query.
             stage: of the work: mounts that are silent in it are not searched.
             filters: `type`, `path`, `mount`, `tags`, `after`, `before`, `as_of`, `where`; see `mdmemory.recall.filters.Filters`.
 
@@ -100,7 +104,8 @@ class Memory:
         """
         folder = in_stage(self.folder, stage)
         await folder.refresh()
-        return await folder.search(query, limit=limit, **filters)
+        matches = await folder.search(query, limit=max(limit, WIDE) if min_score else limit, **filters)
+        return [match for match in matches if match.score >= min_score][: max(0, limit)]
 
     async def clear(self, path: str, *, author: str = "person", reason: str = "clear") -> int:
         """Delete every memory file of a scope: all below a folder, or in a mount. What they said stays in the history.

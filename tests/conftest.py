@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from caching import FILES, STABLE_S
 from e2b_server import E2BServer
+from folders import on_disk
 from hypothesis import settings
 from shells import new_shell, run
 
@@ -74,3 +77,11 @@ async def shell(server: E2BServer) -> AsyncIterator[E2BShell]:
     server.requests.clear()
     yield shell
     await shell.close()
+
+
+@pytest.fixture
+async def root(tmp_path: Path) -> Path:
+    """A folder whose files are old enough to be sure of."""
+    on_disk(tmp_path / "memory", FILES)
+    await asyncio.sleep(STABLE_S)
+    return tmp_path / "memory"

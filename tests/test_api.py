@@ -4,7 +4,7 @@ import mdmemory
 
 NAMES = """Append Config Conflict Context Create Delete Hint Match MdmemoryError Memory MemoryFile MemoryFolder Message
 Model Mount Rename Replace ScriptedModel Session Tool ToolResult Toolset Turn
-model_from_string open_memory read_only""".split()
+open_memory read_only""".split()
 
 
 def test_the_public_names_are_these_and_all_of_them_are_there() -> None:

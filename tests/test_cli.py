@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from command import COMMAND, WITHOUT_RIGHTS, environment, mdmemory, note, write
 
-COMMANDS = """init ls show search remember forget extract fact timeline wake-up prompt journal context doctor pull push chat demo
-eval watch""".split()
+COMMANDS = """init ls show search remember forget extract fact timeline wake-up mcp prompt journal context doctor pull push chat
+demo eval watch""".split()
 
 
 @pytest.fixture

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from anthropic_server import AnthropicServer, remembers_tea
 from command import REPOSITORY
 from pages import BLOCK, blocks, try_page
 
@@ -16,8 +18,17 @@ ELSEWHERE = {"anthropic", "openai"} | {
 HERE = [page for page in PAGES if page.parent.name != "adapters" or page.stem not in ELSEWHERE]  # those have tests of their own
 
 
+@pytest.fixture
+def claude(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server of Anthropic's messages, which its SDK is pointed at."""
+    with AnthropicServer(remembers_tea) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+        yield
+
+
 @pytest.mark.parametrize("page", HERE, ids=[path.name for path in HERE])
-@pytest.mark.usefixtures("server")  # what a page says of E2B is said to that server
+@pytest.mark.usefixtures("server", "claude")  # what a page says to E2B or to Anthropic is said to those servers
 def test_every_block_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one folder, from top to bottom, files are as shown, Python prints what follows it, and commands what stands below them."""
     monkeypatch.chdir(tmp_path)

@@ -69,7 +69,7 @@ def test_a_session_becomes_a_memory_file_with_known_lines(data: Path) -> None:
 
 
 async def test_recall_is_measured_by_session_and_turn(data: Path) -> None:
-    """The right sessions and turns are found first in so small a memory; every question is told as progress."""
+    """V9: the right sessions and turns are found first in so small a memory; every question is told as progress."""
     told: list[int] = []
     measured = await evaluate(locomo.load(data), progress=told.append)
     assert measured["questions"] == sum(told) == 3

@@ -84,7 +84,7 @@ def test_files_pass_all_filters_given(filters: Filters, paths: list[str]) -> Non
     ],
 )
 def test_conditions_compare_fields(where: dict[str, Any], places: list[int]) -> None:
-    """Numbers as numbers, the rest as text without case; a field that is not there is equal to nothing and has no order."""
+    """M4: numbers as numbers, the rest as text without case; a field that is not there is equal to nothing and has no order."""
     assert [place for place, file in enumerate(FILES) if condition(where)(file)] == places
 
 
@@ -186,3 +186,15 @@ async def test_a_filter_without_words_to_search_for_finds_nothing(memory: Memory
     assert await memory.search("", type="user") == []
     with pytest.raises(InvalidArguments, match="unknown filter"):
         await memory.search("boat", kind="user")  # type: ignore[call-arg]  # what a caller without a type checker may write
+
+
+async def test_a_least_score(tmp_path: Path) -> None:
+    """V4: with `min_score` only files that cover so much of the query are found, in Python and in the terminal."""
+    (tmp_path / "all.md").write_text("A red boat in the harbour.")
+    (tmp_path / "part.md").write_text("A boat.")
+    async with open_memory(tmp_path) as memory:
+        both = await memory.search("red boat harbour")
+        assert [match.path for match in both] == ["all.md", "part.md"]
+        assert [match.path for match in await memory.search("red boat harbour", min_score=0.9)] == ["all.md"]
+    done = mdmemory("search", "red", "boat", "harbour", "--min-score", "0.9", "-f", ".", cwd=tmp_path)
+    assert "all.md" in done.stdout and "part.md" not in done.stdout

@@ -179,7 +179,7 @@ def test_pointer_says_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["[", "](", "[a](", "`" * 3 + "x", "[[", "<!--", "[a[b](", "(", "[x](a ", "\\", '[x](a "b ', "~~~"]
+    "unit", ["[", "](", "[a](", "`" * 3 + "x", "[[", "<!--", "[a[b](", "(", "[x](a ", "\\", '[x](a "b ', "~~~", " ", "> ", "- "]
 )
 def test_hostile_lines_are_read_in_linear_time(unit: str) -> None:
     """A line of 200,000 characters made to trip a parser is read in a moment."""

@@ -20,7 +20,7 @@ from odd_files import SECRET, make_root, plant_odd_files
 from test_conformance import WeakerLocalBackend
 
 from mdmemory.backends.local import LocalBackend
-from mdmemory.backends.protocol import LOG, Append, Delete, File, FileProblem, Move, Op, Put, Range, etag_of
+from mdmemory.backends.protocol import LINK, LOG, Append, Delete, File, FileProblem, Move, Op, Put, Range, etag_of
 from mdmemory.errors import Conflict, MdmemoryError, Unavailable, UnsafeFile
 
 BOTH = pytest.mark.parametrize("kind", [LocalBackend, WeakerLocalBackend])
@@ -269,3 +269,17 @@ def test_a_full_disk(kind: type[LocalBackend]) -> None:
     with open_folder() as folder:
         folder.chmod(0o777)
         assert end(start(lambda: work(folder / "memory"), uid=NOBODY)) == 0
+
+
+@BOTH
+async def test_a_link_can_be_deleted_as_such(kind: type[LocalBackend], root: Path) -> None:
+    """N3: a delete that asks for a link removes the link, dangling or not, and neither a file nor what lies behind a link."""
+    plant_odd_files(root)
+    backend = kind(root)
+    await backend.commit("a", [Delete("dangling.md", LINK), Delete("link.md", LINK), Delete("gone.md", LINK)])
+    for path, error in (("good.md", Conflict), ("folder/secret.md", UnsafeFile), ("fifo.md", UnsafeFile)):
+        with pytest.raises(error):
+            await backend.commit("b", [Delete(path, LINK)])
+    left = {path.name for path in root.iterdir()}
+    assert not left & {"dangling.md", "link.md"} and {"good.md", "folder", "fifo.md"} <= left
+    assert [path.read_bytes() for path in (root / "../outside").iterdir()] == [SECRET]

@@ -97,3 +97,24 @@ def test_a_wrong_configuration_file_is_one_line(tmp_path: Path) -> None:
     done = mdmemory("ls", "--config", "none.yaml", cwd=tmp_path)
     assert done.returncode == 1 and "none.yaml can't be read: No such file" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["memory.yaml"]
+
+
+async def test_facts_of_all_mounts(tmp_path: Path) -> None:
+    """X1: a timeline and facts are those of all mounts, with whole paths; one file replaces another in its own mount only."""
+    put(tmp_path, {"home/anna.md": memory("Anna", body="- works at:: [[Acme]]\n")})
+    put(tmp_path, {"team/ben.md": memory("Ben", body="- works at:: [[Acme]]\n")})
+    put(tmp_path, {"team/other.md": memory("Other", supersedes="anna.md")})
+    async with mounted(tmp_path, team={}) as memory_:
+        found = await memory_.facts(predicate="works at")
+        assert {fact.path for fact in found} == {"anna.md", "team/ben.md"}
+        assert "Ben" in str(await memory_.timeline("Ben")) and "Anna" in await memory_.wake_up(500)
+
+
+def test_the_commands_for_facts_take_a_configuration_file(tmp_path: Path) -> None:
+    """C9: timeline, fact and wake-up heed --config as all commands do."""
+    put(tmp_path, {"memory.yaml": CONFIG, "home/a.md": memory("Anna"), "team/b.md": memory("Ben", body="- likes:: tea\n")})
+    option = ("--config", "memory.yaml")
+    assert "tea" in mdmemory("timeline", "Ben", *option, cwd=tmp_path).stdout
+    assert mdmemory("fact", "team/b.md", "likes", "coffee", *option, cwd=tmp_path).returncode == 0
+    assert b"coffee" in (tmp_path / "team/b.md").read_bytes()
+    assert "Ben" in mdmemory("wake-up", *option, cwd=tmp_path).stdout

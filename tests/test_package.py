@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-HEAVY = {"anthropic", "docker", "e2b", "httpx", "httpx2", "jinja2", "numpy", "openai", "pydantic", "watchdog"}
+HEAVY = set("anthropic docker e2b httpx httpx2 jinja2 mcp numpy openai pydantic starlette uvicorn watchdog".split())
 ALLOWED = set(
     """mdmemory click jinja2 markupsafe numpy platformdirs python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
     pip setuptools""".split()  # the last two come with the environment
@@ -31,6 +31,9 @@ NEEDS_AN_EXTRA = {
     "mdmemory.adapters.smolagents": "smolagents",
     "mdmemory.adapters.smolagents_tool": "smolagents",
     "mdmemory.adapters.strands": "strands",
+    "mdmemory.adapters.anthropic_memory": "anthropic",
+    **dict.fromkeys((f"mdmemory.mcp_server.{name}" for name in ("news", "resources", "server", "tools")), "mcp_types"),
+    "mdmemory.mcp_server.http": "uvicorn",
     "mdmemory.testing.conformance": "pytest",
 }
 IMPORT_ALL = """

@@ -38,7 +38,7 @@ def paths(index: LexicalIndex, query: str, limit: int = 5) -> list[str]:
 
 
 def test_chinese_and_japanese_are_found() -> None:
-    """S1: a word inside a text without spaces is found, and so is a single character."""
+    """C3, S1: a word inside a text without spaces is found, and so is a single character."""
     index = index_of({"ja.md": "今日は成語しりとりをした", "zh.md": "GitHub备份脚本上传失败", "en.md": "GitHub backup"})
     assert paths(index, "しりとり") == ["ja.md"]
     assert paths(index, "备份") == ["zh.md"]
@@ -60,7 +60,7 @@ def test_nothing_is_found_without_a_shared_term() -> None:
 
 
 def test_an_old_exact_match_beats_a_fresh_irrelevant_note() -> None:
-    """S5: age lowers a score, and never below half, so a year-old answer stays ahead of today's noise."""
+    """C3, S5: age lowers a score, and never below half, so a year-old answer stays ahead of today's noise."""
     index = index_of({"old.md": "staging database password rotation happens in march"}, age_days=365)
     for n in range(20):
         index.put(f"new{n}.md", Document(f"the database meeting number {n} was about lunch"), NOW_NS)
@@ -122,7 +122,7 @@ def test_common_words_fill_up_to_the_limit() -> None:
 
 @given(st.dictionaries(PATHS, WORDS), WORDS, st.floats(0, 5_000))
 def test_the_score_is_the_covered_share_times_decay(files: dict[str, str], query: str, age_days: float) -> None:
-    """S5: the score is coverage × decay, from 0 to 1, for whatever files and query; every match shares a term, and says which."""
+    """M4, S5: the score is what `explain` says, coverage × decay, from 0 to 1; every match shares a term, and says which."""
     words = terms_with_words(query)
     found = rank(index_of(files, age_days), query)
     for match in found:

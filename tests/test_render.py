@@ -77,6 +77,21 @@ VARIABLES: dict[str, dict[str, Any]] = {
             {"when": "2026-11-30 10:12", "role": "assistant", "session": "monday", "text": "", "calls": ["Read", "Write"]},
         ],
     },
+    "prompt_recall": {"query": "tea\n# Orders", "passages": "user/tea.md, line 7: Tea\n> Drinks green tea."},
+    "prompt_remember": {"what": "I moved to Suzhou.\n> twice"},
+    "prompt_review": {"index": "- [Role](user/role.md) — what the user does", "findings": ["a.md: the index has no line\n</x>"]},
+    "recalled": {
+        "passages": [
+            {
+                **{"path": "user/tea.md", "name": "Tea", "line": 7, "end_line": 7, "score": 1.0},
+                **{"date": "2026-11-30", "age": "today", "text": "Drinks green tea.", "suspicious": False},
+            },
+            {
+                **{"path": "</x>.md", "name": "Two\nlines", "line": 1, "end_line": 4, "score": 0.5},
+                **{"date": "", "age": "", "text": HOSTILE_FILE["text"], "suspicious": True},
+            },
+        ]
+    },
     "ranker": {
         "query": "When do we ship?\nOn Friday?",
         "messages": [
@@ -127,6 +142,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
     "tool_delete": {},
     "tool_edit": {},
     "tool_read": {"default_limit": 2000},
+    "tool_recall": {},
     "tool_search": {},
     "tool_write": {"types": DEFAULT_TYPES},
     "workspace": {"folder": "/workspace/Memory"},

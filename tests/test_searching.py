@@ -17,6 +17,7 @@ from mdmemory.agent.adding import from_content, shortened, slug
 from mdmemory.agent.searching import search_keywords
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.paths import check
+from mdmemory.config import Candidate
 from mdmemory.errors import Unavailable
 from mdmemory.files.memory_file import parse
 from mdmemory.folder.memory_folder import MemoryFolder
@@ -83,8 +84,8 @@ async def test_one_failing_query_does_not_sink_the_rest(folder: Path, caplog: py
 
         bad: Sequence[int] = ()
 
-    async def even(query: str, texts: Sequence[str]) -> Sequence[float]:
-        return [0.5] * len(texts)
+    async def even(query: str, candidates: Sequence[Candidate]) -> Sequence[float]:
+        return [0.5] * len(candidates)
 
     backend = Shaky()
     memory = MemoryFolder(backend, Config(scorer=even))

@@ -12,9 +12,9 @@ import pytest
 from local_shell import KINDS, CommandShell, LocalShell
 from odd_files import SECRET, make_root, plant_odd_files
 
-from mdmemory.backends.protocol import LOG, Append, Delete, File, FileProblem, Move, Op, Put, Range, etag_of
+from mdmemory.backends.protocol import LINK, LOG, Append, Delete, File, FileProblem, Move, Op, Put, Range, etag_of
 from mdmemory.backends.shell import ShellBackend
-from mdmemory.errors import MdmemoryError, Unavailable, UnsafeFile
+from mdmemory.errors import Conflict, MdmemoryError, Unavailable, UnsafeFile
 from mdmemory.testing.conformance import BackendConformance
 
 Make = Callable[..., ShellBackend]
@@ -125,7 +125,7 @@ async def test_hostile_names(make: Make, root: Path) -> None:
         (root / folder).mkdir(parents=True)
         (root / folder / "x.md").write_bytes(b"x")
     names = [b"new\nline.md", b"-dash.md", b"latin-\xe9.md", b"esc\x1b[31m.md", b"tab\tb.md", b"a==> .", b"back\\slash.md"]
-    fine = [b"`id`.md", b"$HOME.md", b"a'b\".md", b"semi;colon|pipe.md", b"a  b.md", b"*.md", b"[a].md", b"=.md", b"!.md", b"(.md"]
+    fine = [b"`id`.md", b"$HOME.md", b"a'b\".md", b"semi;colon|fifo.md", b"a  b.md", b"*.md", b"[a].md", b"=.md", b"!.md", b"(.md"]
     for name in [*names, *fine]:
         Path(os.fsdecode(os.path.join(os.fsencode(root), name))).write_bytes(b"<" + name + b">")
     backend = make()
@@ -221,3 +221,16 @@ async def test_a_file_as_the_root(make: Make, root: Path) -> None:
         with pytest.raises(MdmemoryError) as caught:
             await call
         assert str(root) not in str(caught.value)
+
+
+async def test_a_link_can_be_deleted_as_such(make: Make, root: Path) -> None:
+    """N3: a delete that asks for a link removes the link, dangling or not, and neither a file nor what lies behind a link."""
+    plant_odd_files(root)
+    backend = make()
+    await backend.commit("a", [Delete("dangling.md", LINK), Delete("link.md", LINK), Delete("gone.md", LINK)])
+    for path, error in (("good.md", Conflict), ("folder/secret.md", UnsafeFile), ("fifo.md", UnsafeFile)):
+        with pytest.raises(error):
+            await backend.commit("b", [Delete(path, LINK)])
+    left = {path.name for path in root.iterdir()}
+    assert not left & {"dangling.md", "link.md"} and {"good.md", "folder", "fifo.md"} <= left
+    assert [path.read_bytes() for path in (root / "../outside").iterdir()] == [SECRET]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from mdmemory import Config, open_memory
+from mdmemory.config import Candidate
 
 TOPICS = [{"boat", "ship", "vessel"}, {"dog", "puppy"}, {"tea", "coffee"}]
 
@@ -71,15 +75,36 @@ async def test_a_scorer_decides_the_order(tmp_path: Path) -> None:
     fill(tmp_path)
     seen: list[str] = []
 
-    async def shortest(query: str, texts: Sequence[str]) -> list[float]:
-        seen.extend([query, *texts])
-        return [1 / len(text) for text in texts]
+    async def shortest(query: str, candidates: Sequence[Candidate]) -> list[float]:
+        seen.extend([query, *(candidate.text for candidate in candidates)])
+        return [1 / len(candidate.text) for candidate in candidates]
 
     async with open_memory(tmp_path, config=Config(scorer=shortest)) as memory:
         found = await memory.search("coffee or tea or ship", limit=2)
     assert len(found) == 2 and found[0].score > found[1].score
     assert seen[0] == "coffee or tea or ship" and len(seen) == 4
     assert any(text.endswith("It drinks no coffee.") for text in seen)
+
+
+async def test_a_formula_of_ones_own(tmp_path: Path) -> None:
+    """C2: relevance × linear decay over 30 days × length up to 200 characters, as other systems score, gives just these values."""
+    fill(tmp_path)
+    long_ago = time.time() - 15 * 86_400
+    os.utime(tmp_path / "a.md", (long_ago, long_ago))
+
+    def formula(candidate: Candidate) -> float:
+        age_days = (datetime.now(UTC) - candidate.modified).total_seconds() / 86_400
+        return candidate.score * max(0.0, 1 - age_days / 30) * min(1.0, len(candidate.text) / 200)
+
+    given: dict[str, float] = {}
+
+    async def scorer(query: str, candidates: Sequence[Candidate]) -> list[float]:
+        given.update((candidate.path, formula(candidate)) for candidate in candidates)
+        return list(given.values())
+
+    async with open_memory(tmp_path, config=Config(scorer=scorer)) as memory:
+        found = {match.path: match.score for match in await memory.search("ship or coffee")}
+    assert found == given and set(found) == {"a.md", "b.md"} and 0 < found["a.md"] < found["b.md"]
 
 
 @pytest.mark.parametrize("name", ["embed", "scorer"])

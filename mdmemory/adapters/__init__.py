@@ -1,1 +1,1 @@
-"""The memory in frameworks for agents: a thin module each, over the public API. Floor 7."""
+"""Doors for frameworks: each a thin module over the public names, with an extra of its own."""

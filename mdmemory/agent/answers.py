@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mdmemory.files.changes import Change, Create
 from mdmemory.files.index import pointers, render_line
 from mdmemory.folder.known import Known, listed_as
-from mdmemory.folder.memory_folder import Applied
+from mdmemory.folder.settle import Applied
 
 DEFAULT_LINES = 2_000
 MAX_LINE_CHARS = 2_000

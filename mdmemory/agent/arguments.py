@@ -10,6 +10,7 @@ from mdmemory.errors import InvalidArguments
 
 _WHOLE = re.compile(r"[0-9]{1,9}(?:\.0)?")
 _TYPES: Mapping[str, type | tuple[type, ...]] = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
+_LISTED = {"string": "texts", "integer": "whole numbers"}
 
 
 def check_arguments(tool: str, arguments: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,8 +42,9 @@ def _converted(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> A
         value = value.casefold() == "true"
     if wanted == "array" and isinstance(value, str):
         value = [value]  # the only item, without its brackets
-    if wanted == "array" and isinstance(value, list) and not all(isinstance(item, str) for item in value):
-        raise InvalidArguments(f"{tool}: {name} must be a list of texts.")
+    items = value if wanted == "array" and isinstance(value, list) else ()
+    if not all(isinstance(item, _TYPES[schema["items"]["type"]]) and not isinstance(item, bool) for item in items):
+        raise InvalidArguments(f"{tool}: {name} must be a list of {_LISTED[schema['items']['type']]}.")
     if not isinstance(value, _TYPES[wanted]) or (wanted == "integer" and isinstance(value, bool)):
         raise InvalidArguments(f"{tool}: {name} must be of type {wanted}, not {type(value).__name__}.")
     if wanted == "integer" and value < schema.get("minimum", value):

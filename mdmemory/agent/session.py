@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, get_args
 
 from mdmemory.agent.hints import Hint
+from mdmemory.agent.instructions import instructions
 from mdmemory.agent.selector import Message
 from mdmemory.agent.tools import Mode, Seen
 from mdmemory.agent.turn import Turn
@@ -23,7 +24,6 @@ from mdmemory.files.journal import Message as JournalMessage
 from mdmemory.files.journal import file_of
 from mdmemory.folder.any_folder import Folder
 from mdmemory.models import Model
-from mdmemory.render import render
 
 logger = logging.getLogger("mdmemory")
 OnClose = Callable[["Session"], None]
@@ -144,18 +144,9 @@ class Session:
         if self._prompt is None:
             if not self.folder.scanned:
                 raise Unavailable("the memory could not be looked at, so nothing is known of what is in it")
-            index = await self.folder.prompt_index()
+            text = await instructions(self.folder)
             self._prompt_paths = frozenset(self.folder.files)
             self._news_mark = self._thaw_mark = self.folder.change_mark
-            writable = not self.folder.is_read_only
-            text = render(
-                "instructions",
-                self.folder.config.prompts_dir,
-                types=self.folder.types,
-                places=self.folder.places,
-                index=index.text.strip(),
-                can_write=writable,
-            )
             self._prompt = text
             self.given.append(text)
         return self._prompt

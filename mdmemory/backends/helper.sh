@@ -337,8 +337,13 @@ refuse_unsafe() {
     file | absent) ;;
     folder) [ "$kind" = move ] || end refused folder "$where" ;;
     blocked | denied) end refused "$what" "$where" ;;
-    *) if [ "$required" = 1 ]; then end refused "$what" "$where"; else leave_out; fi ;;
+    link) [ "$kind $want $where" = "delete link $path" ] || refuse ;; # a delete of the link itself
+    *) refuse ;;
   esac
+}
+
+refuse() {
+  if [ "$required" = 1 ]; then end refused "$what" "$where"; else leave_out; fi
 }
 
 # Refuse hard links, keep each file's mode and owner, and take the hash of what is to be replaced or deleted.
@@ -367,7 +372,7 @@ check_etags() {
     case $kind in
       put | delete)
         etag=-
-        if is file; then read -r etag _ <&4; fi
+        if is file; then read -r etag _ <&4; elif is link; then etag=link; fi
         if kept && ! holds; then
           [ "$required" = 0 ] || end conflict "$n" path "$etag"
           leave_out

@@ -18,6 +18,7 @@ from typing import Final
 
 from mdmemory.backends.local_io import OWN, Folder, InTheWay, NotRegular, Tree, open_file, read_bytes, what_is, words, write_bytes
 from mdmemory.backends.protocol import (
+    LINK,
     LOG,
     TAIL_BYTES,
     Append,
@@ -102,6 +103,8 @@ class Commit:
             if stat.S_ISDIR(found.st_mode):
                 if not isinstance(op, Move):
                     raise InvalidPath(f"{path} is a folder, not a file; name a file.")
+            elif stat.S_ISLNK(found.st_mode) and isinstance(op, Delete) and op.if_match == LINK:
+                pass  # the link itself goes
             elif not stat.S_ISREG(found.st_mode):
                 raise UnsafeFile(f"{path} is {what_is(found.st_mode)}. Nothing was written.")
             elif found.st_nlink > 1 and isinstance(op, Put | Append):
@@ -115,6 +118,12 @@ class Commit:
             return None
         except NotRegular:
             return _FOLDER_ETAG  # anything else was refused before
+        except InTheWay:
+            raise
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return LINK
+            raise
         with open(fd, "rb", buffering=0) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -11,11 +11,12 @@ import stat
 import struct
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from mdmemory.backends import paths
 from mdmemory.backends.listing import STATE, Entries, Listing, Versions
 from mdmemory.backends.local_io import Folder, Place, Tree, open_file, problem_of, what_is
-from mdmemory.backends.protocol import Scan, Version
+from mdmemory.backends.protocol import LINK_INSIDE, Scan, Version
 
 _HARD_LINK = "hard link: it has another name elsewhere, so it is read but never written. Copy it to a file of its own to change it."
 _RACY_NS, _COARSE_NS = 20_000_000, 2_000_000_000
@@ -122,7 +123,7 @@ class Look:
     def _version(self, path: str, found: os.stat_result, place: Place) -> bytes:
         """A file's version, after its head is brought where it is new; empty for what is no file, or can't be read."""
         if not stat.S_ISREG(found.st_mode):
-            self._skipped[path] = what_is(found.st_mode)
+            self._skipped[path] = _link(path, place) if stat.S_ISLNK(found.st_mode) else what_is(found.st_mode)
             return b""
         version = version_of(found, self._now, self._own_disk)
         if path[-3:].lower() == ".md" and self._known.get(path) != version:
@@ -168,6 +169,15 @@ def _head(place: Place, head_bytes: int) -> bytes:
         return os.read(fd, head_bytes)
     finally:
         os.close(fd)
+
+
+def _link(path: str, place: Place) -> str:
+    """What a link is: where it leads is told when that is a place in the folder."""
+    with suppress(OSError):
+        target = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(place.name, dir_fd=place.dir_fd)))
+        if _name_fault(target) is None:
+            return f"{LINK_INSIDE} {target}, which is never followed"
+    return what_is(stat.S_IFLNK)
 
 
 def _name_fault(path: str) -> str | None:

@@ -20,11 +20,13 @@ Version = str | bytes
 NO_VERSION: Final[Version] = b""
 ANY: Final = "*"  # `if_match`: whatever is there, or nothing
 ABSENT: Final = "-"  # `if_match`: only when nothing is there
+LINK: Final = "link"  # `if_match` of a delete: only when a symbolic link is there, which goes, and nothing that it leads to
 LOG: Final = ".mdmemory/log.jsonl"
 TAIL_BYTES: Final = 65_536  # how far back an append looks for its entry id, and a commit for its own
 HEAD_BYTES: Final = 16_384
 COULD_NOT_LOOK: Final = "could not look"  # how the reason of a skipped path begins when nothing is known of what is there
-MAX_FILE_BYTES: Final = 4 * 1024 * 1024
+LINK_INSIDE: Final = "a symbolic link to"  # how the reason begins where a link is known to lead to a place in the folder
+MAX_FILE_BYTES: Final = 5 * 1024 * 1024
 
 
 class Entry(NamedTuple):
@@ -134,7 +136,7 @@ class Backend(Protocol):
         ...
 
     async def read(self, wanted: Mapping[str, Range | None]) -> Mapping[str, File | FileProblem]:
-        """Read files or parts of them; more than 4 MiB of one is `too_large`. Every wanted path has an answer."""
+        """Read files or parts of them; more than 5 MiB of one is `too_large`. Every wanted path has an answer."""
         ...
 
     async def commit(self, commit_id: str, ops: Sequence[Op]) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mdmemory.cli.tables import print_note, print_table
-from mdmemory.cli.terminal import command_on, failure, folder_option, harmless, json_option, print_json, require_folder, run
+from mdmemory.cli.terminal import command_on, failure, folder_option, harmless, json_option, opened, print_json, require_folder, run
 
 if TYPE_CHECKING:
     from mdmemory.files.facts import Fact
@@ -28,10 +28,8 @@ async def timeline(entity: str, folder: str, as_of: str | None, as_json: bool) -
     """
     from dataclasses import asdict
 
-    from mdmemory.memory import open_memory
-
     require_folder(folder)
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         events = await memory.timeline(entity, as_of=as_of)
     if as_json:
         print_json([asdict(event) for event in events])
@@ -78,11 +76,10 @@ async def fact(path: str, predicate: str, value: str, folder: str, ends: bool, a
     from mdmemory.errors import NotThere
     from mdmemory.files.changes import Replace
     from mdmemory.files.facts import Fact, facts_of, fold, read_value
-    from mdmemory.memory import open_memory
 
     require_folder(folder)
     wanted = Fact("", predicate, *read_value(value), dates["valid_from"], dates["valid_until"], path)
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         try:
             data = await memory.folder.read(path)
         except NotThere:
@@ -127,11 +124,10 @@ async def wake_up(folder: str, tokens: int, as_json: bool) -> None:
     That is who the user is and what helps most, cut to a budget; beside it stands what all files and conversations would take.
     """
     from mdmemory.backends.protocol import File
-    from mdmemory.memory import open_memory
     from mdmemory.render import estimate_tokens
 
     require_folder(folder)
-    async with open_memory(folder) as memory:
+    async with opened(folder) as memory:
         text = await memory.wake_up(tokens)
         found = await memory.folder.read_many(list(memory.folder.files))
         journals = memory.folder.journals

@@ -167,6 +167,7 @@ def _shown(path: str, data: bytes) -> dict[str, Any]:
 @click.argument("query", nargs=-1, required=True)
 @folder_option
 @click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="At most N files.")
+@click.option("--min-score", type=click.FloatRange(0, 1), metavar="X", help="Only files with this score or more.")
 @click.option("--explain", is_flag=True, help="Say why each file was found.")
 @click.option("-t", "--type", metavar="TYPE", multiple=True, help="Only files of this type; may be given again.")
 @click.option("-p", "--path", metavar="PATH", multiple=True, help="Only this folder, file or pattern; may be given again.")

@@ -91,12 +91,16 @@ def folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return _folder(_config(command))
 
 
-def opened(folder: str, model: Model | str | None = None, *, journal: bool = True) -> AbstractAsyncContextManager[Memory]:
+def opened(
+    folder: str, model: Model | str | None = None, *, journal: bool = True, read_only: bool = False
+) -> AbstractAsyncContextManager[Memory]:
     """The memory that a command was told to use: that of the configuration file, unless --folder names another home.
 
     Args:
         journal: whether conversations are kept, where the settings say so.
+        read_only: whether nothing may be written.
     """
+    from mdmemory.folder import permissions
     from mdmemory.memory import open_memory
     from mdmemory.settings import Settings, read_settings
 
@@ -105,7 +109,8 @@ def opened(folder: str, model: Model | str | None = None, *, journal: bool = Tru
     is_named = click.get_current_context().get_parameter_source("folder") is ParameterSource.COMMANDLINE
     location = folder if is_named or settings.location is None else settings.location
     config = settings.config if journal else replace(settings.config, journal=False)
-    return open_memory(location, mounts=settings.mounts, model=model, config=config)
+    policy = permissions.read_only if read_only else permissions.allow_all
+    return open_memory(location, mounts=settings.mounts, model=model, config=config, policy=policy)
 
 
 def _config_file() -> str | None:

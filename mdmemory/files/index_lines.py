@@ -30,10 +30,10 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FIELD = re.compile(r"[ \t#]|[\w-]+:|$")
 _MEMORY_FIELDS = ("name:", "description:", "type:")
 
-_ITEM = r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+"
-_STARTS_ITEM = re.compile(_ITEM + r"(?:\[[ xX]\][ \t]+)?[*_]{0,3}")
-_FENCE = re.compile(rf"[ \t>]*(?:{_ITEM})?(`{{3,}}(?=[^`]*$)|~{{3,}})")
-_COMMENT = re.compile(rf"[ \t>]*(?:{_ITEM})?<!--")
+_ITEM = r"(?:[-*+]|\d{1,9}[.)])[ \t]+"
+_STARTS_ITEM = re.compile(rf"[ \t]*{_ITEM}(?:\[[ xX]\][ \t]+)?[*_]{{0,3}}")
+_FENCE = re.compile(rf"[ \t>]*+(?:{_ITEM})?(`{{3,}}(?=[^`]*$)|~{{3,}})")  # the blanks are given back to nothing: no quadratic time
+_COMMENT = re.compile(rf"[ \t>]*+(?:{_ITEM})?<!--")
 # An escape, a code span, backticks that open none, a comment, whole or not. So written that no line takes quadratic time.
 _HIDDEN = re.compile(r"\\[!-/:-@\[-`}~]|(`{1,32}+)(?!`).+?(?<!`)\1(?!`)|`+|<!--(?:.*?(-->)|.*)")
 _LINK = re.compile(

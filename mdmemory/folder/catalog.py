@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from mdmemory.backends.listing import Versions
+from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import (
     COULD_NOT_LOOK,
     MAX_FILE_BYTES,
@@ -63,19 +64,19 @@ class Catalog:
         """Grows with every file that is learnt or forgotten."""
         self.scanned = False
         self._unkept = 0
-        self._cache, self._versions = cache or Cache(), Versions()
+        self._cache, self.versions = cache or Cache(), Versions()  # the version of every visible file, memory file or not
         self.recall = LexicalIndex(self._languages, self._cache)
         try:
-            self._versions = self._cache.versions()
+            self.versions = self._cache.versions()
         except CACHE_ERRORS as error:
             self._cache.lose(error)
-        self.headers = Headers(self._cache, not self._versions.listings, lambda path: path in self._versions)
-        if INDEX in self._versions:
-            self._versions.put(INDEX, NO_VERSION)  # its text is not in the cache
+        self.headers = Headers(self._cache, not self.versions.listings, lambda path: path in self.versions)
+        if INDEX in self.versions:
+            self.versions.put(INDEX, NO_VERSION)  # its text is not in the cache
 
     def _begin_anew(self) -> None:
         """Go on with an empty cache: every file is read again."""
-        self._cache, self._versions = self._cache.renewed(), Versions()
+        self._cache, self.versions = self._cache.renewed(), Versions()
         self.headers.go_on_with(self._cache)
         self.recall = LexicalIndex(self._languages, self._cache)
 
@@ -83,6 +84,12 @@ class Catalog:
     def files(self) -> Mapping[str, Known]:
         """Every memory file by path."""
         return self.headers.files
+
+    def lookalike(self, path: str) -> str | None:
+        """An existing file, memory file or not, whose name a person, or some disk, takes for this one."""
+        key = collision_key(path)
+        others = (other for other in self.versions if other != path and collision_key(other) == key)
+        return self.headers.lookalike(path) or min(others, default=None)
 
     @property
     def is_bounded(self) -> bool:
@@ -103,7 +110,7 @@ class Catalog:
         begins_anew = self.is_lost
         if begins_anew:
             self._begin_anew()
-        scan = await backend.scan(self._versions)
+        scan = await backend.scan(self.versions)
         texts = await self._recall_texts(backend, scan)
         gone = self._take_versions(scan)
         for path in (*gone, *scan.heads):
@@ -126,12 +133,12 @@ class Catalog:
         try:
             for path, version, text in self._cache.news():
                 if version and text:
-                    before = _SOMETHING if path in self._versions else None
+                    before = _SOMETHING if path in self.versions else None
                     changed[path] = (self.headers.known(path) if self.headers.is_loaded else before, None)
                     self._set(path, from_text(path, text))
-                    self._versions.put(path, version)
-                elif path in self._versions:  # forgotten, words and all: if it is there after all, it is read again
-                    self._versions.put(path, NO_VERSION)
+                    self.versions.put(path, version)
+                elif path in self.versions:  # forgotten, words and all: if it is there after all, it is read again
+                    self.versions.put(path, NO_VERSION)
         except CACHE_ERRORS as error:
             self._cache.lose(error)
         return changed
@@ -141,12 +148,12 @@ class Catalog:
         seen = Versions.of({path: entry.version for path, entry in scan.files.items()} if scan.versions is None else scan.versions)
         unseen = tuple(path for path, reason in scan.skipped.items() if reason.startswith(COULD_NOT_LOOK))
         gone = []
-        for path in self._versions.missing_from(seen):
+        for path in self.versions.missing_from(seen):
             if any(path == place or path.startswith(f"{place}/") for place in unseen):  # it is not known to be gone
-                seen.put(path, self._versions[path])
+                seen.put(path, self.versions[path])
             else:
                 gone.append(path)
-        self._versions = seen
+        self.versions = seen
         for prefix in (prefix for prefix in seen.listings if prefix.startswith(JOURNAL)):
             for path in (prefix + name for name in seen.listings[prefix].files):
                 if session_of(path) is not None and path in scan.files:
@@ -169,10 +176,10 @@ class Catalog:
     def _keep(self, changes: int) -> None:
         """Write all versions in one piece when many have changed since the last time."""
         self._unkept += changes
-        if self._unkept > max(FEW_NEWER, len(self._versions) // 16):
+        if self._unkept > max(FEW_NEWER, len(self.versions) // 16):
             self._unkept = 0
             try:
-                self._cache.keep(self._versions)
+                self._cache.keep(self.versions)
             except sqlite3.Error as error:
                 self._cache.lose(error)
 
@@ -194,7 +201,7 @@ class Catalog:
         """MEMORY.md as last seen or written; None when it is there and unread."""
         if self.index_data is not None:
             return File(self.index_data, etag_of(self.index_data), len(self.index_data), 0)
-        return None if INDEX in self._versions or INDEX in self.skipped else FileProblem("absent", "it does not exist")
+        return None if INDEX in self.versions or INDEX in self.skipped else FileProblem("absent", "it does not exist")
 
     def take(self, found: Mapping[str, File | FileProblem]) -> dict[str, Difference]:
         """Take in memory files, or the index, that were read; returns the memory files that changed."""
@@ -218,7 +225,7 @@ class Catalog:
 
     def _take_index(self, file: File | FileProblem) -> None:
         if isinstance(file, File):
-            self._versions.put(INDEX, NO_VERSION)
+            self.versions.put(INDEX, NO_VERSION)
             self.index_data = file.data
         elif file.kind == "absent":
             self.forget(INDEX)
@@ -227,7 +234,7 @@ class Catalog:
     def needs_scan(self) -> bool:
         """Whether something is there of which only a scan tells: a file with a second name elsewhere, or what could not be seen."""
         return self.is_lost or any(
-            path in self._versions or reason.startswith(COULD_NOT_LOOK) for path, reason in self.skipped.items()
+            path in self.versions or reason.startswith(COULD_NOT_LOOK) for path, reason in self.skipped.items()
         )
 
     async def _recall_texts(self, backend: Backend, scan: Scan) -> Mapping[str, bytes]:
@@ -253,7 +260,7 @@ class Catalog:
         before = self.headers.known(path)
         mtime_ns = min(mtime_ns, time.time_ns())  # a clock that was ahead must not make a file the newest until then
         known, document = known_from(path, data, size, mtime_ns, (before.header or before.last_good) if before else None)
-        self._versions.put(path, version)
+        self.versions.put(path, version)
         self._set(path, known)
         try:
             with self._cache.changing():
@@ -271,7 +278,7 @@ class Catalog:
     def wrote(self, path: str, data: bytes, mtime_ns: int) -> None:
         """Take in what was just written; the next scan looks again, because only it knows the version."""
         if path == INDEX:
-            self._versions.put(path, NO_VERSION)
+            self.versions.put(path, NO_VERSION)
             self.index_data = data
         elif is_memory_path(path):
             self.learn(path, data, len(data), mtime_ns)
@@ -283,7 +290,7 @@ class Catalog:
         self.generation += 1
         self.headers.drop(path)
         self.journals.pop(path, None)
-        self._versions.drop(path)
+        self.versions.drop(path)
         try:
             with self._cache.changing():
                 self.recall.remove(path)

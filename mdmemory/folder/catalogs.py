@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from mdmemory.backends.paths import owner
+from mdmemory.backends.protocol import Scan
 from mdmemory.folder.catalog import Catalog
 from mdmemory.folder.known import Known
 from mdmemory.recall.collections import Collections
@@ -74,3 +75,9 @@ class Catalogs:
     def mount_of(self, path: str) -> str:
         """The prefix that a path belongs to."""
         return owner(path, self._prefixes)
+
+
+def joined(scans: Mapping[str, Scan], prefixes: Iterable[str]) -> Scan:
+    """What scans of several folders found, as of one."""
+    parts = [{prefix: getattr(scan, name) for prefix, scan in scans.items()} for name in ("files", "heads", "skipped")]
+    return Scan(*(Joined(part, prefixes) for part in parts))

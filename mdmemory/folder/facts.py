@@ -142,7 +142,7 @@ class _Now:
 
     def __init__(self, folder: Folder, as_of: str | date | None) -> None:
         self.day = date.today() if as_of is None else first_day(as_of, "as_of")
-        self.files: Mapping[str, Filed] = {file.path: file for file in filed(folder.files)}
+        self.files: Mapping[str, Filed] = {file.path: file for file in filed(folder.files, folder.catalog.mount_of)}
         self.outdated = outdated(self.files.values(), self.day if as_of is not None else None)
         self.superseded = superseded(self.files.values())
         self._entities = Entities(self.files.values(), self.outdated, self.superseded)

@@ -12,16 +12,16 @@ import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar, Unpack
 
 from mdmemory.backends.paths import check
-from mdmemory.backends.protocol import Backend, File, FileProblem, problem_error, shielded
+from mdmemory.backends.protocol import Backend, File, FileProblem, Scan, problem_error, shielded
 from mdmemory.config import Config
 from mdmemory.errors import BackendError, Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import index
-from mdmemory.files.changes import Append, Change, Rename
+from mdmemory.files.changes import Append, Change, Delete, Rename, Replace
 from mdmemory.files.memory_file import DEFAULT_TYPES, decode
 from mdmemory.folder.appending import append
 from mdmemory.folder.commit import Commit, Plan, bytes_of, index_text, is_news, listed_outside, overtaken, with_index
@@ -29,7 +29,7 @@ from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
 from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, permit, read_only
 from mdmemory.folder.search import Search
-from mdmemory.folder.settle import Rules, Settled, check_change, moves_of, settle
+from mdmemory.folder.settle import Applied, Rules, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
 from mdmemory.folder.watch import Watcher
 from mdmemory.recall.cache import CACHE_ERRORS, Cache
@@ -38,23 +38,6 @@ from mdmemory.recall.ranking import Match, RankedPassage
 
 logger = logging.getLogger("mdmemory")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What an `apply` did, or would do.
-
-    Args:
-        commit_id: None for a dry run, or when nothing had to be written.
-        files: each file's bytes before and after; of the index, with our lines brought up to date; of an append, what was added.
-        index: the index's figures after it; None when the index could not be kept, as `warnings` says, or was not concerned.
-        warnings: what the one who proposed the change should know.
-    """
-
-    commit_id: str | None
-    files: tuple[Settled, ...]
-    index: index.Updated | None
-    warnings: tuple[str, ...] = ()
 
 
 class MemoryFolder:
@@ -149,7 +132,8 @@ class MemoryFolder:
         Raises:
             InvalidPath, NotThere, Unavailable, UnsafeFile
         """
-        file = (await self.read_many([path]))[path]
+        found = await self.read_many([path])
+        file = found[path]
         if isinstance(file, FileProblem):
             raise problem_error(path, file)
         return file.data
@@ -157,6 +141,12 @@ class MemoryFolder:
     async def read_many(self, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
         """Several files in one round trip; `InvalidPath` for a path that no memory may have."""
         return await self.backend.read({check(path): None for path in paths})
+
+    async def scan(self) -> Scan:
+        """Look at every visible file, memory file or not."""
+        if not self.scanned:
+            await self.refresh()
+        return await self.backend.scan(self.catalog.versions)
 
     async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
         """Memory files that share words with the query, best first, as of the last `refresh`.
@@ -207,36 +197,40 @@ class MemoryFolder:
             logger.warning("%s", self.index_problem)
             return None
 
-    async def apply(self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False) -> Applied:
+    async def apply(
+        self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False, plain: bool = False
+    ) -> Applied:
         """Validate, ask permission, merge with what happened meanwhile, and write: all of the changes or none.
 
         Args:
             author: who proposes, such as `agent:session-1` or `person`; what an `agent:` creates must be a typed memory file.
             reason: why, in a few words; it goes into the history.
             dry_run: only say what would be written.
+            plain: agents may make files without frontmatter too, and text files that are no Markdown; no memory files, but kept.
 
         Raises:
             Conflict: with the current text; nothing was written.
             InvalidPath, InvalidMemoryFile, NotThere, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
         """
         for change in changes:
-            check_change(change)
+            check_change(change, plain)
         await permit(changes, author, self._policy, self._confirm)
         async with self._lock:
-            return await shielded(self._apply(changes, author, reason, dry_run))
+            return await shielded(self._apply(changes, author, reason, dry_run, plain))
 
-    async def _apply(self, changes: Sequence[Change], author: str, reason: str, dry_run: bool) -> Applied:
+    async def _apply(self, changes: Sequence[Change], author: str, reason: str, dry_run: bool, plain: bool) -> Applied:
         renames = [change for change in changes if isinstance(change, Rename)]
-        if renames or not self.catalog.scanned:
-            await self._view.refresh()
+        named_anew = plain and not all(isinstance(change, Replace | Delete) for change in changes)
+        if renames or named_anew or not self.catalog.scanned:
+            await self._view.refresh(scan=named_anew)
         if any(isinstance(change, Append) for change in changes):
             return Applied(*await append(self.backend, self._view, changes, author, reason, dry_run), None)
-        commit_id = uuid.uuid4().hex
-        rules = Rules(self.types, author.startswith("agent:"), self.catalog.headers.lookalike)
-        give_up = time.monotonic() + GIVE_UP_S
+        commit_id, give_up = uuid.uuid4().hex, time.monotonic() + GIVE_UP_S
+        names = self.catalog if plain else self.catalog.headers
+        rules = Rules(self.types, author.startswith("agent:"), names.lookalike, plain)
         assumed = self._view.assumed(changes)
         while True:
-            moves = moves_of(renames, self.files)
+            moves = moves_of(renames, self.catalog.versions if plain else self.files, plain)
             named = [path for change in changes for path in ((change.new_path,) if isinstance(change, Rename) else (change.path,))]
             touched = [*named, *moves, *moves.values()]
             found = assumed or await self._view.current(touched)
@@ -277,6 +271,12 @@ class MemoryFolder:
             self.catalog.wrote(INDEX, plan.index_data, now_ns)
         files = (replace(item, after=plan.index_data or item.before) if item.path == INDEX else item for item in commit.settled)
         return Applied(commit.id, tuple(files), plan.index, plan.warnings)
+
+    async def unlink(self, path: str, author: str) -> None:
+        """Remove a symbolic link, and nothing that it leads to; there is nothing in it for the history to keep."""
+        await permit([Delete(check(path))], author, self._policy, self._confirm)
+        async with self._lock:
+            await self._view.unlink(path)
 
     async def recover(self) -> None:
         """Finish a commit that was cut short, if the log's end shows one; a folder that can't be written is left as it is."""

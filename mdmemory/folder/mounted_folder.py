@@ -15,17 +15,18 @@ from functools import partial
 from typing import Any, TypeVar, Unpack
 
 from mdmemory.backends.paths import check, owner
-from mdmemory.backends.protocol import Backend, File, FileProblem, problem_error
+from mdmemory.backends.protocol import Backend, File, FileProblem, Scan, problem_error
 from mdmemory.errors import InvalidArguments, MdmemoryError, PermissionDenied, Unavailable
 from mdmemory.files import index
-from mdmemory.files.changes import Change
-from mdmemory.folder.catalogs import Catalogs, Joined
+from mdmemory.files.changes import Change, Delete
+from mdmemory.folder.catalogs import Catalogs, Joined, joined
 from mdmemory.folder.known import Known
-from mdmemory.folder.memory_folder import Applied, MemoryFolder
+from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.mounts import Part, called, place_of
 from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, check_reading
 from mdmemory.folder.routing import Router, apply_steps
 from mdmemory.folder.search import Search
+from mdmemory.folder.settle import Applied
 from mdmemory.recall.cache import CACHE_ERRORS
 from mdmemory.recall.filters import Filters, mount_name
 from mdmemory.recall.ranking import Match, RankedPassage
@@ -56,8 +57,7 @@ class MountedFolder:
         home_only: bool = False,
     ) -> None:
         home = parts[""].folder
-        self.config, self.types, self.limits = home.config, home.types, home.limits
-        self.journals = home.journals
+        self.config, self.types, self.limits, self.journals = home.config, home.types, home.limits, home.journals
         self.away: str | None = None
         """Which mounts the last `refresh` could not look at, and why; None when it saw all."""
         self._parts, self._policy, self._confirm = parts, policy, confirm
@@ -65,10 +65,8 @@ class MountedFolder:
         self._marks: list[tuple[int, ...]] = [(0,) * len(self._shown)]
         self._router = Router(parts, home_only=home_only)
         self._limits = {prefix: part.mount for prefix, part in self._shown.items() if part.mount.top_k or part.mount.min_score}
-        self._search: Search | None = None
-        if self._shown:
-            catalogs = Catalogs({prefix: part.folder.catalog for prefix, part in self._shown.items()}, parts)
-            self._search = Search(partial(_read_many, parts), catalogs, self.config)
+        self.catalog = Catalogs({prefix: part.folder.catalog for prefix, part in self._shown.items()}, parts)
+        self._search = Search(partial(_read_many, parts), self.catalog, self.config)
 
     def in_stage(self, stage: str) -> MountedFolder:
         """The same folders as they are in a stage of the work."""
@@ -108,7 +106,12 @@ class MountedFolder:
     @property
     def files(self) -> Mapping[str, Known]:
         """Every memory file as of the last `refresh`, by path."""
-        return Joined({prefix: folder.files for prefix, folder in self.parts.items()}, self._parts)
+        return self.catalog.files
+
+    @property
+    def outdated(self) -> AbstractSet[str]:
+        """The files that today have expired or are superseded: agents are not shown them unasked."""
+        return self._search.outdated
 
     @property
     def listed(self) -> Mapping[str, index.Listed]:
@@ -171,11 +174,7 @@ class MountedFolder:
         return frozenset(changed)
 
     async def read(self, path: str) -> bytes:
-        """The bytes of one file.
-
-        Raises:
-            InvalidPath, NotThere, PermissionDenied, Unavailable, UnsafeFile
-        """
+        """As `MemoryFolder.read`; `PermissionDenied` where a mount may not be read."""
         prefix = owner(check(path), self._parts)
         check_reading(path, self._parts[prefix].mount.rights, called(prefix))
         file = (await self.read_many([path]))[path]
@@ -184,12 +183,12 @@ class MountedFolder:
         return file.data
 
     async def read_many(self, paths: Sequence[str]) -> Mapping[str, File | FileProblem]:
-        """Several files, in one round trip to each mount.
-
-        Raises:
-            InvalidPath
-        """
+        """Several files, in one round trip to each mount; else as `MemoryFolder.read_many`."""
         return await _read_many(self._parts, paths)
+
+    async def scan(self) -> Scan:
+        """As `MemoryFolder.scan`, of every mount that may be read."""
+        return joined({prefix: await folder.scan() for prefix, folder in self.parts.items()}, self._parts)
 
     async def search(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[Match]:
         """Memory files of all mounts that share words with the query, in one ranking, as of the last `refresh`.
@@ -225,7 +224,7 @@ class MountedFolder:
         for mount in (asked,) if isinstance(asked, str) else asked:
             if mount_name(mount) not in names:
                 raise InvalidArguments(f"there is no mount {mount!r} to search; there are {', '.join(names)}")
-        if self._search is None:
+        if not self._shown:
             return []
         try:
             return await ask(self._search)
@@ -235,18 +234,13 @@ class MountedFolder:
             await self.refresh()
             return await ask(self._search)
 
-    @property
-    def outdated(self) -> AbstractSet[str]:
-        """The files that today have expired or are superseded: agents are not shown them unasked."""
-        return self._search.outdated if self._search else frozenset()
-
     async def prompt_index(self) -> index.Updated:
         """The index as an agent sees it: those of all mounts, each under its prefix, within the limits of one."""
         parts, everything = list[tuple[str, str, Any]](), dict[str, index.Listed]()
         for prefix, folder in self.parts.items():
-            known = {**folder.listed, **folder.catalog.headers.unreadable}
-            shown = (path for path in known if owner(prefix + path, self._parts) == prefix and path not in folder.outdated)
-            known = {path: known[path] for path in shown}
+            known, hidden = {**folder.listed, **folder.catalog.headers.unreadable}, folder.outdated
+            own = (path for path in known if path not in hidden and owner(prefix + path, self._parts) == prefix)
+            known = {path: known[path] for path in own}
             parts.append((prefix, (await folder.prompt_index(rest=False)).text, known))
             everything |= {prefix + path: listed for path, listed in known.items()}
         return index.render(index.together(parts), everything, self.limits)
@@ -255,7 +249,9 @@ class MountedFolder:
         """The text of the home's MEMORY.md; None when there is none, or none that can be read."""
         return await self._parts[""].folder.index_file()
 
-    async def apply(self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False) -> Applied:
+    async def apply(
+        self, changes: Sequence[Change], author: str, reason: str, *, dry_run: bool = False, plain: bool = False
+    ) -> Applied:
         """As `MemoryFolder.apply`, with one commit for each mount that the changes name, in their order.
 
         A move from one mount to another is a copy, and then a deletion.
@@ -264,8 +260,13 @@ class MountedFolder:
             Conflict, InvalidPath, InvalidMemoryFile, NotThere, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
             MdmemoryError: a later commit failed; says which files the earlier ones wrote.
         """
-        steps = await self._router.steps(changes, author, self._policy, self._confirm)
-        return await apply_steps(steps, author, reason, dry_run=dry_run)
+        steps = await self._router.steps(changes, author, self._policy, self._confirm, plain=plain)
+        return await apply_steps(steps, author, reason, dry_run=dry_run, plain=plain)
+
+    async def unlink(self, path: str, author: str) -> None:
+        """As `MemoryFolder.unlink`, in the mount that the path names."""
+        (step,) = await self._router.steps([Delete(path)], author, self._policy, self._confirm, plain=True)
+        await step.part.folder.unlink(path.removeprefix(step.prefix), author)
 
     async def recover(self) -> None:
         """Finish commits that were cut short, as `MemoryFolder.recover` does."""

@@ -10,10 +10,9 @@ from mdmemory.backends.protocol import FileProblem, etag_of, problem_error
 from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath, MdmemoryError, NotThere, PermissionDenied
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Create, Delete, Rename
-from mdmemory.folder.memory_folder import Applied
 from mdmemory.folder.mounts import Part, called, check_rename, home_of, inside
 from mdmemory.folder.permissions import Confirm, Policy, check_rights, permit
-from mdmemory.folder.settle import Settled, check_change
+from mdmemory.folder.settle import Applied, Settled, check_change
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,11 @@ class Step:
     part: Part
     changes: Sequence[Change]
 
-    async def apply(self, author: str, reason: str, *, dry_run: bool = False) -> Applied:
+    async def apply(self, author: str, reason: str, *, dry_run: bool = False, plain: bool = False) -> Applied:
         """Apply them; answers and errors name whole paths, and of a mount that can't be read they tell nothing."""
         inner = [inside(change, self.prefix) for change in self.changes]
         try:
-            applied = await self.part.folder.apply(inner, author, reason, dry_run=dry_run)
+            applied = await self.part.folder.apply(inner, author, reason, dry_run=dry_run, plain=plain)
         except MdmemoryError as error:
             raise self._seen(error) from error
         if not self.prefix:
@@ -62,7 +61,7 @@ class Step:
         return type(error)(f"In the mount {self.prefix}: {error}")
 
 
-async def apply_steps(steps: Sequence[Step], author: str, reason: str, *, dry_run: bool = False) -> Applied:
+async def apply_steps(steps: Sequence[Step], author: str, reason: str, *, dry_run: bool = False, plain: bool = False) -> Applied:
     """One commit after the other.
 
     Raises:
@@ -71,7 +70,7 @@ async def apply_steps(steps: Sequence[Step], author: str, reason: str, *, dry_ru
     done: list[Applied] = []
     for step in steps:
         try:
-            done.append(await step.apply(author, reason, dry_run=dry_run))
+            done.append(await step.apply(author, reason, dry_run=dry_run, plain=plain))
         except MdmemoryError as error:
             written = ", ".join(item.path for applied in done for item in applied.files)
             if not written or dry_run:
@@ -90,7 +89,9 @@ class Router:
     def __init__(self, parts: Mapping[str, Part], *, home_only: bool = False) -> None:
         self._parts, self._home_only = parts, home_only
 
-    async def steps(self, changes: Sequence[Change], author: str, policy: Policy, confirm: Confirm | None) -> list[Step]:
+    async def steps(
+        self, changes: Sequence[Change], author: str, policy: Policy, confirm: Confirm | None, *, plain: bool = False
+    ) -> list[Step]:
         """The commits that the changes come to; what is moved from one mount to another is deleted last.
 
         Raises:
@@ -98,7 +99,7 @@ class Router:
         """
         staying, leaving = list[tuple[str, Change]](), list[tuple[str, Change]]()
         for change in changes:
-            check_change(change)
+            check_change(change, plain)
             prefix = home_of(change.path, self._parts)
             if isinstance(change, Rename):
                 check_rename(change, self._parts)

@@ -11,7 +11,7 @@ from datetime import date
 from typing import TypeVar
 
 from mdmemory.backends.protocol import File, FileProblem
-from mdmemory.config import Config
+from mdmemory.config import Candidate, Config
 from mdmemory.files.memory_file import Header
 from mdmemory.folder.catalog import Catalog
 from mdmemory.folder.catalogs import Catalogs
@@ -51,7 +51,7 @@ class Search:
         )
         ranked = [item for item in ranked if item.path in self._catalog.files]  # others may know of more, through the cache
         if scorer and ranked:
-            scores = await _given(scorer(query, await self._best_texts(ranked)), "scorer")
+            scores = await _given(scorer(query, await self._candidates(ranked)), "scorer")
             if scores is not None and len(scores) == len(ranked):
                 given = [
                     replace(item, score=float(score), explain={**item.explain, "scorer": round(float(score), 4)})
@@ -82,7 +82,7 @@ class Search:
         """What is outdated today, and the other paths, None for all."""
         catalog, today = self._catalog, date.today()
         if self._current is None or self._current[:2] != (catalog.generation, today):
-            hidden = outdated(filed(self._catalog.files, self._catalog.mount_of)) if catalog.is_bounded else set()
+            hidden = outdated(filed(catalog.files, catalog.mount_of)) if catalog.is_bounded else set()
             self._current = catalog.generation, today, hidden, catalog.files.keys() - hidden if hidden else None
         return self._current[2:]
 
@@ -108,17 +108,18 @@ class Search:
                 texts[path] = ["\n".join(lines[first - 1 : last]) for first, last in self._catalog.recall.lines(path)]
         return texts
 
-    async def _best_texts(self, ranked: Sequence[Ranked]) -> list[str]:
+    async def _candidates(self, ranked: Sequence[Ranked]) -> list[Candidate]:
         """Of each file, its name, its description and its best passage."""
         found = await self._read([item.path for item in ranked])
-        texts = []
+        candidates = []
         for item in ranked:
             file, header = found[item.path], header_of(item.path, self._catalog.files[item.path])
             lines = file.data.decode("utf-8", "replace").split("\n") if isinstance(file, File) else []
             span = item.explain.get("lines")
             first, last = span if isinstance(span, tuple) else (1, len(lines))
-            texts.append("\n".join((header.name, header.description, *lines[first - 1 : last])))
-        return texts
+            text = "\n".join((header.name, header.description, *lines[first - 1 : last]))
+            candidates.append(Candidate(item.path, text, moment(self._catalog.files[item.path].mtime_ns), item.score))
+        return candidates
 
     def _match(self, item: Ranked) -> Match:
         known = self._catalog.files[item.path]
@@ -126,7 +127,7 @@ class Search:
         return Match(item.path, header.name, header.description, header.type, item.score, moment(known.mtime_ns), item.explain)
 
 
-def filed(files: Mapping[str, Known], mount_of: Callable[[str], str] = lambda _: "") -> list[Filed]:
+def filed(files: Mapping[str, Known], mount_of: Callable[[str], str]) -> list[Filed]:
     """Every file as filters see it."""
     return [Filed(path, header_of(path, known), known.day, mount_of(path)) for path, known in files.items()]
 

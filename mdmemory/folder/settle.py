@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mdmemory.backends.paths import check, collision_key
 from mdmemory.backends.protocol import MAX_FILE_BYTES, etag_of
 from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath
+from mdmemory.files import index
 from mdmemory.files.changes import Append, Change, Create, Delete, Rename, Replace, merge
 from mdmemory.files.index import inline_content
 from mdmemory.files.journal import JOURNAL
@@ -32,6 +33,23 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class Applied:
+    """What an `apply` did, or would do.
+
+    Args:
+        commit_id: None for a dry run, or when nothing had to be written.
+        files: each file's bytes before and after; of the index, with our lines brought up to date; of an append, what was added.
+        index: the index's figures after it; None when the index could not be kept, as `warnings` says, or was not concerned.
+        warnings: what the one who proposed the change should know.
+    """
+
+    commit_id: str | None
+    files: tuple[Settled, ...]
+    index: index.Updated | None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """What settling depends on besides the bytes.
 
@@ -39,15 +57,20 @@ class Rules:
         types: the allowed memory types.
         typed: whether what is created must have full frontmatter, as for agents.
         lookalike: an existing path that looks like a given one, or None.
+        plain: whether that holds only of what has frontmatter at all, and any text file may be made.
     """
 
     types: Mapping[str, str]
     typed: bool
     lookalike: Callable[[str], str | None]
+    plain: bool = False
 
 
-def check_change(change: Change) -> None:
+def check_change(change: Change, plain: bool = False) -> None:
     """Refuse what no change may do, before anything is read.
+
+    Args:
+        plain: whether files of any name may be changed.
 
     Raises:
         InvalidPath, InvalidMemoryFile
@@ -58,7 +81,7 @@ def check_change(change: Change) -> None:
             raise InvalidPath(f"{path} is in the journal, which is written by conversations only")
         if path == INDEX and isinstance(change, (Delete, Rename)):
             raise InvalidPath(f"{INDEX} is the index and stays where it is; its lines follow the memory files")
-        if not isinstance(change, Rename) and not is_markdown(path):
+        if not (plain or isinstance(change, Rename) or is_markdown(path)):
             raise InvalidPath(f"{path} does not end in .md; memory files do, and other files are left alone")
     if isinstance(change, Rename) and f"{change.new_path}/".startswith(f"{change.path}/"):
         raise InvalidPath(f"{change.path} can't be moved into itself; choose another new path")
@@ -72,8 +95,11 @@ def check_change(change: Change) -> None:
         decode(change.path, change.data)
 
 
-def moves_of(renames: Iterable[Rename], files: Iterable[str]) -> dict[str, str]:
+def moves_of(renames: Iterable[Rename], files: Iterable[str], plain: bool = False) -> dict[str, str]:
     """Each memory file that the renames move, and where to.
+
+    Args:
+        files: the memory files; with `plain`, every file.
 
     Raises:
         InvalidPath: one moves no memory file, or makes one what is none.
@@ -81,7 +107,7 @@ def moves_of(renames: Iterable[Rename], files: Iterable[str]) -> dict[str, str]:
     moves: dict[str, str] = {}
     for rename in renames:
         inside = [path for path in files if path.startswith(f"{rename.path}/")]
-        if not inside and not (is_markdown(rename.path) and is_markdown(rename.new_path)):
+        if not (inside or plain) and not (is_markdown(rename.path) and is_markdown(rename.new_path)):
             raise InvalidPath(
                 f"{rename.path} can't be moved to {rename.new_path}: move a memory file to a path that ends in .md, "
                 "or a folder with memory files in it"
@@ -116,6 +142,8 @@ def settle(changes: Sequence[Change], current: Mapping[str, bytes | None], moves
         if current[old] is None:
             raise Conflict(old, None)
         _refuse_taken(new, current[new], rules, ignore=frozenset(moves))
+        if not is_memory_path(old):
+            _validate(new, current[old] or b"", None, rules)
         settled += [Settled(old, current[old], None), Settled(new, None, current[old], moved_from=old)]
     if len({item.path for item in settled}) < len(settled):
         raise InvalidPath("two changes of one commit touch the same file; make them one")
@@ -184,7 +212,8 @@ def _validate(path: str, data: bytes, before: bytes | None, rules: Rules) -> Non
     if not is_memory_path(path):
         return
     file = parse(path, data)
-    if rules.typed and (before is None or _typed(path, before, rules)):
+    is_new_plain = before is None and rules.plain and not file.header.fields
+    if rules.typed and not is_new_plain and (before is None or _typed(path, before, rules)):
         check_typed(file, rules.types)
 
 

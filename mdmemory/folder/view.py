@@ -11,7 +11,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mdmemory.backends.protocol import ABSENT, LOG, Backend, File, FileProblem, Put, etag_of
+from mdmemory.backends.protocol import ABSENT, LINK, LOG, Backend, File, FileProblem, Put, etag_of
+from mdmemory.backends.protocol import Delete as DeleteOp
 from mdmemory.errors import Conflict, MdmemoryError
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Create, Replace
@@ -55,14 +56,17 @@ class View:
         self._told: tuple[Intent, ...] = ()
         """What the log told before the first scan."""
 
-    async def refresh(self) -> frozenset[str]:
+    async def refresh(self, *, scan: bool = False) -> frozenset[str]:
         """Look at what the watcher names, or scan, and return the memory files that changed.
+
+        Args:
+            scan: scan in any case, as the watcher's news are of memory files only.
 
         Raises:
             Unavailable: could not look; what was known stays.
         """
         first = not self.catalog.scanned
-        changed = await self._named_by_watcher()
+        changed = None if scan else await self._named_by_watcher()
         if changed is None:
             changed = await self.catalog.refresh(self._backend)
         self._is_up_to_date = True
@@ -88,6 +92,10 @@ class View:
         if any(isinstance(file, FileProblem) and file.kind != "absent" for file in found.values()):
             return None
         return self.catalog.take(found)
+
+    async def unlink(self, path: str) -> None:
+        """Remove a symbolic link."""
+        await self._backend.commit(uuid.uuid4().hex, [DeleteOp(path, LINK)])
 
     async def close(self) -> None:
         """End the watcher, and close the cache."""

@@ -102,7 +102,7 @@ def outdated(files: Iterable[Filed], as_of: date | None = None) -> set[str]:
 def superseded(files: Iterable[Filed]) -> dict[str, tuple[str, ...]]:
     """By path, the files that say they supersede it, now or from a day to come.
 
-    A file names what it supersedes, in its own mount, by path, with or without `.md`, or by name; several with commas between them.
+    A file names what it supersedes, in its own mount, by path, with or without `.md`, or by name; several with commas between.
     """
     every, newer = list(files), defaultdict[tuple[str, str], set[str]](set)
     for file in every:
