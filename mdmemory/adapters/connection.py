@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -56,7 +57,7 @@ class Connection:
         self._bridge = memory.bridge if isinstance(memory, BridgedMemory) else None
         self._memory = memory.memory if isinstance(memory, BridgedMemory) else memory
 
-    @property
+    @cached_property
     def tools(self) -> list[Tool]:
         """The tools, for a framework that wants to know them before a run; each call goes to the run."""
         toolset = Toolset(self._memory.folder, "agent:", mode=self._options.get("mode", "both"))
@@ -132,10 +133,10 @@ class Run:
     async def hinted(self, items: Sequence[T], make: Callable[[str], T]) -> list[T]:
         """What to send the model, for frameworks that forget what is added to it: with all hints, each where it stood first."""
         if hint := await self.hint():
-            self._hints.append((len(items), items[-1], make(hint)))
+            self._hints.append((len(items), list(items[-1:]), make(hint)))
         whole = list(items)
         for at, after, made in reversed(self._hints):
-            if at <= len(items) and items[at - 1] == after:  # else it is another agent's view of the conversation
+            if list(items[:at][-1:]) == after and at <= len(items):  # else it is another agent's view of the conversation
                 whole.insert(at, made)
         return whole
 

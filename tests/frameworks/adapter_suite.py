@@ -14,79 +14,13 @@ from typing import Any, ClassVar
 
 import pytest
 from command import REPOSITORY, environment
+from hosts import BODY, DEPLOY, HOME, LINE, PICK_HOME, SAVE, Host, endpoint, left_behind, running, sent, system, text, written
 from journaling import said_in
 from openai_server import Answer, OpenAIServer, ScriptedServer
 from pages import try_page
 
-from mdmemory import Config, Memory, open_memory
+from mdmemory import Config, open_memory
 from mdmemory.adapters import bridge
-
-HOME = "---\nname: Home\ndescription: city, walks\ntype: user\n---\n\nLives in Hangzhou.\n"
-LINE = "- [Home](home.md) — city, walks"
-BODY = "> Lives in Hangzhou."
-DEPLOY = "---\nname: Deploys\ndescription: release day\ntype: project\n---\n\nOnly on Tuesdays.\n"
-PICK_HOME = {"files": [{"path": "home.md", "reason": "the city"}]}
-SAVE = Answer(calls=[("Write", {"file_path": "deploy.md", "content": DEPLOY})])
-Messages = list[dict[str, Any]]
-
-
-class Host:
-    """An agent of the framework that has the memory, told "Be kind." by its instructions.
-
-    Args:
-        server: the model that it asks, named "m".
-        settings: of the adapter, such as `prefix`.
-    """
-
-    def __init__(self, memory: Memory | bridge.BridgedMemory, server: OpenAIServer, **settings: Any) -> None:
-        raise NotImplementedError
-
-    async def ask(self, text: str, conversation: str = "one") -> str:
-        """The reply; the framework itself keeps the conversation."""
-        raise NotImplementedError
-
-    async def stream(self, text: str) -> list[str]:
-        """The reply in the pieces in which it comes."""
-        raise NotImplementedError
-
-    def ask_now(self, text: str) -> str:
-        """The reply, by the framework's synchronous call."""
-        raise NotImplementedError
-
-
-def system(messages: Messages) -> str:
-    """The system prompt of a request."""
-    return "\n\n".join(text(message) for message in messages if message["role"] in ("system", "developer"))
-
-
-def text(message: Mapping[str, Any]) -> str:
-    """What a message of a request says."""
-    content = message.get("content") or ""
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
-
-
-def sent(server: OpenAIServer) -> list[Messages]:
-    """The messages of each request."""
-    return [request.json["messages"] for request in server.requests]
-
-
-def written(root: Path) -> set[tuple[str, str]]:
-    """Who wrote what, by the history."""
-    entries = [json.loads(line) for line in (root / ".mdmemory/log.jsonl").read_text().splitlines()]
-    return {(entry["author"], file["path"]) for entry in entries if "author" in entry for file in entry["files"]}
-
-
-async def left_behind() -> list[str]:
-    """Our tasks that still run, after those that are ending have ended."""
-    for _ in range(100):
-        if not _running():
-            return []
-        await asyncio.sleep(0.01)
-    return _running()
-
-
-def _running() -> list[str]:
-    return [name for task in asyncio.all_tasks() if (name := task.get_name()).startswith("mdmemory")]
 
 
 class AdapterSuite:
@@ -220,7 +154,7 @@ class AdapterSuite:
                 run = asyncio.create_task(host.ask("Any walks in my city?"))
                 while not server.requests:
                     await asyncio.sleep(0.01)
-                assert _running() != []
+                assert running() != []
                 run.cancel()
                 await asyncio.wait([run])  # cancelled, or what the framework makes of it
                 assert await left_behind() == []
@@ -303,12 +237,6 @@ class AdapterSuite:
         told = json.dumps(server.requests[2].json, ensure_ascii=False)
         assert LINE in told and BODY in told and "You are welcome." in done.stdout
         assert BODY in json.dumps(server.requests[3].json)
-
-
-def endpoint(server: ScriptedServer) -> dict[str, str]:
-    """The environment in which a client of OpenAI's asks this server."""
-    quiet = {"NO_PROXY": "127.0.0.1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # LiteLLM would ask a server for prices
-    return {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", **quiet}
 
 
 async def _never(messages: object, *, schema: object = None) -> Mapping[str, object]:

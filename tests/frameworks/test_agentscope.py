@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapter_suite import BODY, DEPLOY, HOME, LINE, PICK_HOME, AdapterSuite, Host, sent, system, written
+from adapter_suite import AdapterSuite
 from agentscope.agent import Agent
 from agentscope.credential import OpenAICredential
 from agentscope.event import TextBlockDeltaEvent
@@ -18,6 +18,7 @@ from agentscope.model import OpenAIChatModel
 from agentscope.permission import PermissionContext, PermissionMode
 from agentscope.state import AgentState
 from agentscope.tool import BackendBase, LocalBackend, Read, Toolkit, Write
+from hosts import BODY, DEPLOY, HOME, LINE, PICK_HOME, Host, sent, system, written
 from journaling import said_in
 from openai_server import Answer, OpenAIServer
 

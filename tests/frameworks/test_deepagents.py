@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapter_suite import DEPLOY, HOME, AdapterSuite, Host, sent, text, written
+from adapter_suite import AdapterSuite
 from deepagents import create_deep_agent
+from hosts import DEPLOY, HOME, Host, sent, text, written
 from langchain_core.messages import AIMessageChunk
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver

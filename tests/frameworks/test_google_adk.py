@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
-from adapter_suite import AdapterSuite, Host
+from adapter_suite import AdapterSuite
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
@@ -14,6 +14,7 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
+from hosts import Host
 from openai_server import OpenAIServer
 
 from mdmemory import Memory

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapter_suite import SAVE, AdapterSuite, Host
+from adapter_suite import AdapterSuite
+from hosts import SAVE, Host
 from journaling import said_in
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware

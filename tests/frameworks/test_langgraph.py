@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapter_suite import BODY, HOME, endpoint
 from command import REPOSITORY, environment
+from hosts import BODY, HOME, endpoint
 from journaling import said_in
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapter_suite import AdapterSuite, Host
+from adapter_suite import AdapterSuite
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, SQLiteSession
+from hosts import Host
 from openai import AsyncOpenAI
 from openai_server import OpenAIServer
 from responses_server import ResponsesServer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapter_suite import AdapterSuite, Host
+from adapter_suite import AdapterSuite
+from hosts import Host
 from openai_server import OpenAIServer
 from pydantic_ai import Agent, ModelMessage
 from pydantic_ai.models.openai import OpenAIChatModel

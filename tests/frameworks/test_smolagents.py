@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapter_suite import BODY, SAVE, AdapterSuite, Host, sent
+from adapter_suite import AdapterSuite
+from hosts import BODY, SAVE, Host, sent
 from journaling import said_in
 from openai_server import Answer, OpenAIServer, Request
 from smolagents import CodeAgent, FinalAnswerStep, OpenAIModel, ToolCallingAgent
