@@ -17,6 +17,7 @@ from local_shell import KINDS, LocalShell
 
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.memory import MemoryBackend
+from mdmemory.backends.protocol import MAX_FILE_BYTES
 from mdmemory.backends.shell import ShellBackend
 from mdmemory.errors import InvalidArguments, InvalidMemoryFile, InvalidPath, MdmemoryError, NotThere
 from mdmemory.files.changes import Append, Change, Create, Delete, Replace
@@ -100,7 +101,7 @@ async def test_an_edit_and_additions_meet(tmp_path: Path) -> None:
         ([Append("MEMORY.md", b"x")], InvalidPath, "memory file"),
         ([Append("notes.txt", b"x")], InvalidPath, r"\.md"),
         ([Append("board.md", b"caf\xe9")], InvalidMemoryFile, "UTF-8"),
-        ([Append("board.md", b"x" * 4_194_304)], InvalidMemoryFile, "no room"),
+        ([Append("board.md", b"x" * MAX_FILE_BYTES)], InvalidMemoryFile, "no room"),
         ([Append("empty.md", b"---\nname: [\n---\n")], InvalidMemoryFile, "line"),
         ([Append("board.md", b"x"), Delete("board.md")], InvalidArguments, "a commit of its own"),
     ],

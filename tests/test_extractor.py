@@ -151,6 +151,24 @@ async def test_what_an_agent_wrote_and_was_told_to_forget(tmp_path: Path) -> Non
     assert statuses(await drawn(folder, talk, reply(HOME))) == [("created", "user/home.md")]
 
 
+async def test_what_happens_while_the_model_thinks(tmp_path: Path) -> None:
+    """D3, M1: what is forgotten, or drawn by another process from the same messages, before the model answers, is not written."""
+    folder, other = on_disk(tmp_path), on_disk(tmp_path)
+    talk = said("I live in Hangzhou.", "Noted!", "I drink green tea.", "Noted!", "My cat is Miso.", "Cute.")
+    tea, cat = memory("Tea", "Green, in the morning.", 3), memory("Cat", "Miso.", 5)
+    await folder.apply([Create("user/address.md", note("Home"))], "person", "test")
+
+    async def model(messages: Any, *, schema: Any = None) -> Any:
+        await folder.apply([Delete("user/address.md")], "agent:s1", "forget it")
+        await extract(other, ScriptedModel([reply(memory("Drinks", "Green tea.", 3), memory("Cat", "A cat.", 5))]), "s1", talk)
+        await other.apply([Delete("user/cat.md")], "person", "forget it")
+        return reply(memory("Home", "Hangzhou.", 1), tea, {**cat, "name": "Pet"})
+
+    result = await extract(folder, model, "s1", talk)
+    assert result is not None and [outcome.status for outcome in result.outcomes] == ["dropped", "existing", "dropped"]
+    assert set(visible(tmp_path)) == {"MEMORY.md", "user/drinks.md"}
+
+
 async def test_a_conversation_that_was_forgotten_whole_costs_no_call(tmp_path: Path) -> None:
     """D3: where every new message belongs to what was forgotten, no model is asked, and the mark still moves on."""
     folder, talk = on_disk(tmp_path), list(TALK)

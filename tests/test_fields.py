@@ -88,7 +88,9 @@ def test_dates_end_a_value(dates: str, begin: str | None, until: str | None) -> 
     ]
 
 
-@pytest.mark.parametrize("dates", ["(2023-02-29)", "(2025 → 2024)", "(2024-13 →)", "(→)", "()", "(2024) yes", "(24-01)"])
+@pytest.mark.parametrize(
+    "dates", ["(2023-02-29)", "(2025 → 2024)", "(2024-13 →)", "(→)", "()", "(2024) yes", "(24-01)", "(20240105)", "(2024 2025)"]
+)
 def test_what_is_no_date_belongs_to_the_value(dates: str) -> None:
     """V3: impossible days and ends before their beginning stay in sight."""
     assert read(f"works at:: Acme {dates}") == [("works at", f"Acme {dates}", *NO_DATES)]

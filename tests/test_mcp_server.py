@@ -15,6 +15,7 @@ import pytest
 from command import COMMAND, environment, note, write
 from folders import log_of, visible
 from mcp import Client
+from mcp.client.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp_clients import MODES, called, connected, over_http, over_stdio, refused, serving, text_of
 from mcp_types import TextResourceContents
@@ -244,6 +245,21 @@ async def test_a_memory_that_is_only_read(folder: Path) -> None:
         assert "not allowed" in await refused(client, "Delete", file_path="home.md")
         assert "not change it" in (client.instructions or "")
     assert list(visible(folder)) == ["home.md"]
+
+
+async def test_several_folders_as_one(folder: Path) -> None:
+    """M1: with a file of settings the server serves mounts too, each under its prefix, and tells what changes in them."""
+    write(folder.parent / "team/plan.md", note("Plan", "what the team does next", "Ship it.", kind="project"))
+    write(folder.parent / "mdmemory.yaml", "location: memory\nmounts:\n  team/:\n    location: team\n    access: read\n")
+    async with over_stdio(folder, "auto", "--config", "mdmemory.yaml") as client:
+        assert "(team/plan.md)" in (client.instructions or "") and "`team/`: read only" in (client.instructions or "")
+        assert "Ship it." in await called(client, "recall", query="next for the team")
+        assert "can only be read here" in await refused(client, "Delete", file_path="team/plan.md")
+        uri = "mdmemory:///team/plan.md"
+        assert uri in [item.uri for item in (await client.list_resources()).resources]
+        async with client.listen(resource_subscriptions=[uri]) as changes, asyncio.timeout(20):
+            write(folder.parent / "team/plan.md", note("Plan", "what the team does next", "Wait.", kind="project"))
+            assert (await anext(aiter(changes))) == ResourceUpdated(uri=uri)
 
 
 class Failing(MemoryBackend):

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from e2b_server import E2BServer
 from engine import IMAGES, new_volume, why_not
-from folders import index_of, log_of, memory
+from folders import index_of, log_of, memory, visible
 from local_shell import KINDS, LocalShell
 
-from mdmemory import open_memory
+from mdmemory import Mount, open_memory
 from mdmemory.agent.dialects import human_size
 from mdmemory.agent.memory_commands import MemoryCommands
 from mdmemory.backends.protocol import Backend
@@ -220,3 +220,26 @@ async def test_line_ends_and_long_files(local: MemoryCommands, tmp_path: Path) -
     (tmp_path / "memory/long.txt").write_text("x" * 99 + "\n" + "y\n" * 50_000)
     shown = await told(local, "view", path="/memories/long.txt")
     assert len(shown) < 61_000 and shown.endswith("view it with view_range [6656, -1].)")
+
+
+async def test_several_folders_as_one(tmp_path: Path) -> None:
+    """M1: in a memory with mounts the tool sees all of them below /memories, and each mount's rights hold."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/travel.md").write_text("# Travel\n")
+    (tmp_path / "docs/link.md").symlink_to("travel.md")
+    mounts = {"team/": Mount(tmp_path / "team"), "docs/": Mount(tmp_path / "docs", access="read")}
+    async with open_memory(tmp_path / "home", mounts=mounts) as opened:
+        commands = MemoryCommands(opened.folder)
+        await told(commands, "create", path="/memories/team/plan.txt", file_text="step 1")
+        await told(commands, "create", path="/memories/own.txt", file_text="mine")
+        shown = await told(commands, "view", path="/memories")
+        assert [line.split("\t")[1] for line in shown.splitlines()[1:]] == [
+            *("/memories", "/memories/docs", "/memories/docs/link.md", "/memories/docs/travel.md"),
+            *("/memories/own.txt", "/memories/team", "/memories/team/plan.txt"),
+        ]
+        await told(commands, "str_replace", path="/memories/team/plan.txt", old_str="1", new_str="2")
+        for path in ("/memories/docs/travel.md", "/memories/docs/link.md", "/memories/docs"):
+            assert "can only be read here" in await told(commands, "delete", path=path)
+        assert await told(commands, "delete", path="/memories/team") == "Successfully deleted /memories/team"
+    assert visible(tmp_path / "docs") == {"travel.md": b"# Travel\n"} and visible(tmp_path / "team") == {}
+    assert visible(tmp_path / "home") == {"own.txt": b"mine"}

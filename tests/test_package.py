@@ -32,7 +32,8 @@ NEEDS_AN_EXTRA = {
     "mdmemory.adapters.smolagents_tool": "smolagents",
     "mdmemory.adapters.strands": "strands",
     "mdmemory.adapters.anthropic_memory": "anthropic",
-    **dict.fromkeys((f"mdmemory.mcp_server.{name}" for name in ("news", "resources", "server", "tools")), "mcp_types"),
+    **dict.fromkeys((f"mdmemory.mcp_server.{name}" for name in ("resources", "server", "tools")), "mcp_types"),
+    "mdmemory.mcp_server.news": "anyio",
     "mdmemory.mcp_server.http": "uvicorn",
     "mdmemory.testing.conformance": "pytest",
 }

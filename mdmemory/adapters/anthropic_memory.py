@@ -28,8 +28,9 @@ from mdmemory.memory import Memory, open_memory
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 except ModuleNotFoundError as error:
-    text = "The Anthropic memory tool needs the extra `anthropic`: pip install 'mdmemory[anthropic]'"
-    raise ModuleNotFoundError(text, name=error.name) from error
+    raise ModuleNotFoundError(
+        "Anthropic's memory tool needs the extra `anthropic`: pip install 'mdmemory[anthropic]'", name=error.name
+    ) from error
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):

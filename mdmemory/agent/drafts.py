@@ -108,6 +108,8 @@ class Drafts:
         if all(message.role == "assistant" for message in messages):
             return Outcome("dropped", path, "no message of the user or of a tool says it")
         entries = list(dict.fromkeys(map(self.ground.entry, messages)))
+        if not self.ground.forgotten.sources.isdisjoint(entries):
+            return Outcome("dropped", path, "what it was drawn from was forgotten")
         if self.ground.sources.issuperset(entries):
             return Outcome("existing", path, "it was drawn from these messages before")
         if self.ground.forgotten.covers(path, proposal.name, max(message.at for message in messages)):

@@ -104,7 +104,8 @@ async def extract(
         proposals, summary = read_proposals(reply, folder.types)
     except InvalidReply as error:  # which quotes the reply
         raise InvalidReply(without_secrets(folder, str(error))[0]) from None
-    outcomes, files = await _apply(await _with_named(ground, proposals), proposals, dry_run=dry_run)
+    ground = await _with_named(await _as_of_now(ground), proposals)
+    outcomes, files = await _apply(ground, proposals, dry_run=dry_run)
     for outcome in outcomes:
         logger.info("extracted from %s: %s %s", session, outcome.status, "" if outcome.status == "dropped" else outcome.path)
     return Extraction(tuple(outcomes), tuple(files), _mark(without_secrets(folder, summary)[0], batch[0], last))
@@ -184,8 +185,17 @@ async def _ground(folder: Folder, session: str, batch: Sequence[Message], forgot
     nearest = sorted(scores, key=lambda path: -scores[path])[:MAX_FILES]
     files = await _read(folder, nearest)
     cut = frozenset(path for path, data in files.items() if len(data.decode("utf-8", "replace")) > MAX_FILE_CHARS)
-    sources = frozenset(entry for known in folder.files.values() if known.header for entry in known.header.source)
-    return Ground(folder, session, batch, files, cut, sources, forgotten)
+    return Ground(folder, session, batch, files, cut, _sources(folder), forgotten)
+
+
+def _sources(folder: Folder) -> frozenset[str]:
+    return frozenset(entry for known in folder.files.values() if known.header for entry in known.header.source)
+
+
+async def _as_of_now(ground: Ground) -> Ground:
+    """The same with what was forgotten, or drawn by others from these messages, while the model thought."""
+    await ground.folder.refresh()
+    return replace(ground, sources=_sources(ground.folder), forgotten=await read_forgotten(ground.folder))
 
 
 async def _with_named(ground: Ground, proposals: Sequence[Proposal]) -> Ground:

@@ -140,13 +140,13 @@ class MemoryCommands:
         scan = await self.folder.scan()
         links = [link for link in (place, *inside(place, scan.skipped)) if _LINK in scan.skipped.get(link, "")]
         files = inside(place, scan.files)
-        for link in links:
-            await self.folder.unlink(link, self._author)
         try:
             if files or not links:
                 await self._apply(*map(Delete, files or [place]))
         except Conflict as error:
             raise self._refusal("absent", path=path) if error.path == place else error from error
+        for link in links:
+            await self.folder.unlink(link, self._author)
         return self._say("deleted", path=path)
 
     async def _rename(self, old_path: str, new_path: str) -> str:
@@ -163,24 +163,22 @@ class MemoryCommands:
             raise self._refusal("absent", path=old_path) from error
         return self._say("renamed", path=old_path, new_path=new_path)
 
-    async def _edit(self, path: str, kind: str, edited: Callable[[str], str]) -> str:
+    async def _edit(self, path: str, kind: str, edited: Callable[[str], str], attempts: int = ATTEMPTS) -> str:
         """Edit a file as it is now, and anew when others changed the same lines meanwhile; returns its text after that."""
         place = self._place(path)
-        for attempt in range(ATTEMPTS):
-            found = (await self.folder.read_many([place]))[place] if place else None
-            if not isinstance(found, File):
-                if found is None or await self._is_folder(place):
-                    raise self._refusal(f"{kind}_folder", path=path)
-                raise self._refusal(f"{kind}_absent", path=path) if found.kind == "absent" else problem_error(place, found)
-            data = encode(place, edited(decode(place, found.data)))
-            try:
-                applied = await self._apply(Replace(place, data, etag_of(found.data), found.data))
-            except Conflict:
-                if attempt == ATTEMPTS - 1:
-                    raise
-            else:
-                return decode(place, applied.files[0].after or b"")
-        raise AssertionError("the last attempt returns or raises")
+        found = (await self.folder.read_many([place]))[place] if place else None
+        if not isinstance(found, File):
+            if found is None or await self._is_folder(place):
+                raise self._refusal(f"{kind}_folder", path=path)
+            raise self._refusal(f"{kind}_absent", path=path) if found.kind == "absent" else problem_error(place, found)
+        data = encode(place, edited(decode(place, found.data)))
+        try:
+            applied = await self._apply(Replace(place, data, etag_of(found.data), found.data))
+        except Conflict:
+            if attempts == 1:
+                raise
+            return await self._edit(path, kind, edited, attempts - 1)
+        return decode(place, applied.files[0].after or b"")
 
     async def _apply(self, *changes: Change) -> Applied:
         return await self.folder.apply(changes, self._author, "memory tool", plain=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -104,7 +103,7 @@ def _quote(folder: Folder, passage: RankedPassage, text: str) -> Quote:
 
 def quoted_for_model(folder: Folder, quotes: Sequence[Quote]) -> str:
     """The passages as reference data, which nothing in them can close."""
-    today = datetime.fromtimestamp(time.time(), UTC).date()
+    today = datetime.now(UTC).date()
     blocks = [
         {
             **asdict(quote),

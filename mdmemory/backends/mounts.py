@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 MOUNTS: Final = Path("/proc/mounts")
-_OWN: Final = frozenset(  # on these the system sees every change; of any other, as of a network's, nobody knows
-    "bcachefs btrfs ecryptfs exfat ext2 ext3 ext4 f2fs jfs ntfs3 overlay ramfs reiserfs tmpfs vfat xfs zfs".split()
+_OWN: Final = frozenset(  # on these the system sees every change, and a folder's times tell of it; of others nobody knows
+    "bcachefs btrfs ecryptfs ext2 ext3 ext4 f2fs jfs ntfs3 overlay ramfs reiserfs tmpfs xfs zfs".split()
 )
 
 

@@ -127,7 +127,7 @@ def _field(found: re.Match[str], group: int, text: str, number: int, marker: str
 def _dates(text: str) -> tuple[str | None, str | None, int]:
     """The dates at the end of a value, and where the value without them ends."""
     found = _DATES.search(text)
-    if found is None or not (found[1] or found[3]):
+    if found is None or not (found[1] or found[3]) or (found[1] and found[3] and not found[2]):
         return None, None, len(text)
     begin, arrow, until = found.groups()
     if arrow is None:

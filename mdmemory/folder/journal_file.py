@@ -18,12 +18,14 @@ class ParsedJournal:
         seen: the look at the folder after which it was read.
         end: where its last whole entry ends; `tail` are the bytes before that.
         rest: what follows, while only a part of the file has been read.
+        state: the file's size and time when a part of it was last read.
     """
 
     seen: Entry | None = None
     end: int = 0
     tail: bytes = b""
     rest: bytes = b""
+    state: tuple[int, int] = (0, 0)
     messages: dict[str, Message] = field(default_factory=dict)
     torn: dict[str, None] = field(default_factory=dict)
 
@@ -39,7 +41,9 @@ class ParsedJournal:
     def take(self, file: File) -> bool:
         """Take in the part that was `wanted`, and return whether there is more."""
         start, data = self.wanted.start, self.rest + file.data
-        if file.size < self.end or not data.startswith(self.tail):  # a person changed what was there
+        state, self.state = self.state, (file.size, file.mtime_ns)
+        is_changed = state[0] == file.size and state != self.state  # by a person: what is appended makes a file grow
+        if is_changed or file.size < self.end or not data.startswith(self.tail):
             self.end, self.tail, self.rest = 0, b"", b""
             self.messages.clear()
             self.torn.clear()

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
@@ -50,7 +51,7 @@ class News:
         self._bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self._bus, max_subscriptions=MAX_SESSIONS)
         self._peers: OrderedDict[str, Peer] = OrderedDict()
-        self._telling = asyncio.Lock()
+        self._stirred = asyncio.Event()
         self._mark, self._index = 0, ""
         self._named: dict[str, tuple[str, str]] = {}
 
@@ -95,34 +96,41 @@ class News:
         backends = [part.backend for part in parts_of(self.folder).values()]
         pause = WATCHED_S if all(getattr(backend, "watchable_root", None) for backend in backends) else FAR_S
         while True:
-            await asyncio.sleep(pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stirred.wait()
             try:
-                await self.folder.refresh()
-                await self.tell()
+                if not self._stirred.is_set():
+                    await self.folder.refresh()
+                self._stirred.clear()
+                await self._tell()
             except MdmemoryError as error:
                 logger.warning("the memory could not be looked at for changes: %s", error)
             except Exception:  # the edge of a background task: clients must go on hearing of later changes
                 logger.exception("telling what changed in the memory failed")
 
-    async def tell(self) -> None:
+    def stir(self) -> None:
+        """Have what a client has just changed told at once."""
+        self._stirred.set()
+
+    async def _tell(self) -> None:
         """Tell what changed since the last time, as of the folder's last `refresh`."""
-        async with self._telling:
-            changed, index, named = set(self.folder.changes_since(self._mark)), self._index, self._named
-            await self._learn()
-            if changed or index != self._index:
-                changed.add(INDEX)
-            uris = [uri_of(path) for path in sorted(changed)]
-            is_other_list = named != self._named
-            for uri in uris:
-                await self._bus.publish(ResourceUpdated(uri=uri))
-            if is_other_list:
-                await self._bus.publish(ResourcesListChanged())
-            for key, peer in list(self._peers.items()):
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(SEND_S):
-                        await _send(peer, uris, is_other_list)
-                    continue
-                self._peers.pop(key, None)  # it does not listen
+        changed, index, named = set(self.folder.changes_since(self._mark)), self._index, self._named
+        await self._learn()
+        if changed or index != self._index:
+            changed.add(INDEX)
+        uris = [uri_of(path) for path in sorted(changed)]
+        is_other_list = named != self._named
+        for uri in uris:
+            await self._bus.publish(ResourceUpdated(uri=uri))
+        if is_other_list:
+            await self._bus.publish(ResourcesListChanged())
+        for key, peer in list(self._peers.items()):
+            try:
+                async with asyncio.timeout(SEND_S):
+                    await _send(peer, uris, is_other_list)
+            except (TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # it has gone, or does not listen
+                self._peers.pop(key, None)
 
     async def _learn(self) -> None:
         mark = self.folder.change_mark

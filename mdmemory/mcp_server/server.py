@@ -60,7 +60,7 @@ def mcp_server(memory: Memory) -> MemoryServer:
 
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         result = await tools.call(ctx, params)
-        await news.tell()
+        news.stir()
         return result
 
     server = MemoryServer(
