@@ -7,7 +7,6 @@ from typing import Annotated, Any, Unpack
 
 from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra, unreachable
-from mdmemory.adapters.langgraph import begin, end, hint_message
 from mdmemory.memory import Memory
 
 with extra("langchain"):
@@ -18,6 +17,8 @@ with extra("langchain"):
     from langgraph.channels.untracked_value import UntrackedValue
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.runtime import Runtime
+
+    from mdmemory.adapters.langgraph import begin, end, hint_message
 
 
 class MemoryState(AgentState[Any]):

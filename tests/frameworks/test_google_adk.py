@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 from collections.abc import AsyncIterator
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import pytest
 from adapter_suite import AdapterSuite
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
@@ -14,10 +19,10 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
-from hosts import Host
+from hosts import HOME, Host, sent
 from openai_server import OpenAIServer
 
-from mdmemory import Memory
+from mdmemory import Memory, open_memory
 from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.google_adk import MemoryPlugin
 
@@ -64,3 +69,17 @@ class TestADK(AdapterSuite):
     """All of it."""
 
     host, name = ADK, "google_adk"
+
+    async def test_with_an_older_watchdog_each_look_is_a_scan(self, root: Path, caplog: pytest.LogCaptureFixture) -> None:
+        """W1: ADK wants a watchdog that can't tell of lost events, so each look is a scan, and what a person changes is seen."""
+        caplog.set_level(logging.INFO, "mdmemory")
+        with self.model(["Where?", "What?", "By the lake."]) as server:
+            async with open_memory(root) as memory:
+                host = self.host(memory, server)
+                await host.ask("Hello")
+                await memory.tools.call("Add", {"content": "Hello was said."})  # from now on there is something to watch with
+                await host.ask("Hello")
+                (root / "home.md").write_text(HOME.replace("Hangzhou", "Suzhou"))
+                await host.ask("Any walks in my city?")
+        assert version("watchdog").startswith("6.") and "watchdog is older than 7.1" in caplog.text
+        assert "> Lives in Suzhou." in json.dumps(sent(server)[-1])
