@@ -71,13 +71,12 @@ class TestADK(AdapterSuite):
     host, name = ADK, "google_adk"
 
     async def test_with_an_older_watchdog_each_look_is_a_scan(self, root: Path, caplog: pytest.LogCaptureFixture) -> None:
-        """W1: ADK wants a watchdog that can't tell of lost events, so each look is a scan, and what a person changes is seen."""
+        """ADK wants a watchdog that can't tell of lost events, so each look is a scan, and what a person changes is seen."""
         caplog.set_level(logging.INFO, "mdmemory")
         with self.model(["Where?", "What?", "By the lake."]) as server:
             async with open_memory(root) as memory:
                 host = self.host(memory, server)
                 await host.ask("Hello")
-                await memory.tools.call("Add", {"content": "Hello was said."})  # from now on there is something to watch with
                 await host.ask("Hello")
                 (root / "home.md").write_text(HOME.replace("Hangzhou", "Suzhou"))
                 await host.ask("Any walks in my city?")
