@@ -145,7 +145,7 @@ async def test_what_was_cut_off_is_passed_over_and_reported(tmp_path: Path, capl
 @pytest.mark.parametrize("blot", ["***", "************"])
 @pytest.mark.parametrize("watch", [False, True])
 async def test_what_a_person_changes_in_a_journal_is_read_anew(tmp_path: Path, blot: str, watch: bool) -> None:
-    """A name blacked out in an early entry shows at the next look, as long as it was or not, and an emptied or deleted file is an empty conversation."""
+    """A name blacked out shows at the next look, as long as it was or not; an emptied or deleted file is an empty conversation."""
     folder = on_disk(tmp_path, config=Config(watch=watch))
     journals = await looked(folder)
     await journals.append("s", [said("I am Ada Lovelace"), said("Hello")])
