@@ -116,7 +116,7 @@ class OpenAIServer(ScriptedServer):
         """A chat completion."""
         message: dict[str, Any] = {"role": "assistant", "content": answer.content}
         if answer.calls:
-            message["tool_calls"] = [_call(n, name, _text(arguments)) for n, (name, arguments) in enumerate(answer.calls)]
+            message["tool_calls"] = [_call(n, name, text_of(arguments)) for n, (name, arguments) in enumerate(answer.calls)]
         choice = {"index": 0, "message": message, "finish_reason": _ended(answer), "logprobs": None}
         usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
         return {**_head(request, "chat.completion"), "choices": [choice], "usage": usage}
@@ -127,7 +127,7 @@ class OpenAIServer(ScriptedServer):
         deltas += [{"content": piece} for piece in _pieces(answer.content or "", 4)]
         for n, (name, arguments) in enumerate(answer.calls):
             deltas.append({"tool_calls": [{"index": n, **_call(n, name, "")}]})
-            deltas += [{"tool_calls": [{"index": n, "function": {"arguments": piece}}]} for piece in _pieces(_text(arguments), 6)]
+            deltas += [{"tool_calls": [{"index": n, "function": {"arguments": piece}}]} for piece in _pieces(text_of(arguments), 6)]
         for delta in deltas:
             yield {**_head(request, "chat.completion.chunk"), "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
         last = {"index": 0, "delta": {}, "finish_reason": _ended(answer)}
@@ -193,7 +193,8 @@ def _call(number: int, name: str, arguments: str) -> dict[str, Any]:
     return {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def _text(arguments: Mapping[str, Any] | str) -> str:
+def text_of(arguments: Mapping[str, Any] | str) -> str:
+    """The arguments of a call as JSON."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from anthropic_server import AnthropicServer, remembers_tea
-from command import REPOSITORY, write
-from transcript import hide_dates, read, replay
-from transcript import write as as_text
+from command import REPOSITORY
+from pages import BLOCK, blocks, try_page
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
-_BLOCK = re.compile(r"^```(?P<kind>\w*)(?: (?P<path>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-class Block(NamedTuple):
-    """A fenced block. A `text` block holds what the `python` block before it prints; one with a path is that file."""
-
-    kind: str
-    path: str | None
-    text: str
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    """The blocks of a page in their order."""
-    for found in _BLOCK.finditer(page.read_text(encoding="utf-8")):
-        yield Block(found["kind"], found["path"], found["text"])
-
-
-def printed(code: str, names: dict[str, Any]) -> str:
-    """What a block of Python prints; what it defines is there for the next."""
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        exec(compile(code, "<block>", "exec"), names)
-    return hide_dates(output.getvalue())
+ELSEWHERE = {"anthropic", "openai"} | {
+    path.stem.removeprefix("test_") for path in (REPOSITORY / "tests/frameworks").glob("test_*.py")
+}
+HERE = [page for page in PAGES if page.parent.name != "adapters" or page.stem not in ELSEWHERE]  # those have tests of their own
 
 
 @pytest.fixture
@@ -50,29 +27,18 @@ def claude(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[path.name for path in PAGES])
+@pytest.mark.parametrize("page", HERE, ids=[path.name for path in HERE])
 @pytest.mark.usefixtures("server", "claude")  # what a page says to E2B or to Anthropic is said to those servers
 def test_every_block_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one folder, from top to bottom, files are as shown, Python prints what follows it, and commands what stands below them."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "__main__"}
-    last = ""
-    for block in blocks(page):
-        if block.path is not None:
-            write(tmp_path / block.path, block.text)
-        elif block.kind == "python":
-            last = printed(block.text, names)
-        elif block.kind == "text":
-            assert last == hide_dates(block.text)
-        elif block.kind == "console":
-            steps = list(read(block.text))
-            assert steps and as_text(replay(steps, tmp_path)) == as_text(steps)
+    try_page(page, tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[path.name for path in PAGES])
 def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
     """A page links only to files that are there."""
-    prose = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
     links = [link for link in re.findall(r"\]\(([^)#\s]+)", prose) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agents import call
+from agent_calls import call
 
 from mdmemory import ScriptedModel, open_memory
 from mdmemory.cli.chat_loop import ScriptedChat, assistant, calling, run_turn

@@ -145,6 +145,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
     "tool_recall": {},
     "tool_search": {},
     "tool_write": {"types": DEFAULT_TYPES},
+    "workspace": {"folder": "/workspace/Memory"},
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from agents import ROLE, call, refused
+from agent_calls import ROLE, call, refused
 from folders import memory as note
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from agents import ROLE, call, refused
+from agent_calls import ROLE, call, refused
 
 from mdmemory import Config, Toolset, open_memory
 

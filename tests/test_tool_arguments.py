@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from agents import ROLE, call, refused
+from agent_calls import ROLE, call, refused
 
 from mdmemory import Toolset
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from agents import ROLE, call, refused
+from agent_calls import ROLE, call, refused
 from counting import CountingBackend
 
 from mdmemory import Config, Memory, Toolset, open_memory, read_only

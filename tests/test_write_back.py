@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import call
+from agent_calls import call
 from conversations import memory, reply
 from counting import CountingBackend
 from folders import visible

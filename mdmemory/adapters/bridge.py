@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from mdmemory.backends.protocol import Backend
+from mdmemory.memory import Memory
+from mdmemory.memory import open_memory as open_here
 
 T = TypeVar("T")
 
@@ -21,7 +27,15 @@ class Bridge:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do the work on the loop and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return done.result()
+        finally:
+            done.cancel()  # what an interrupted wait left running
+
+    async def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do the work on the loop, and wait for it on the caller's."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def close(self) -> None:
         """End the loop; what it still runs is cancelled."""
@@ -59,3 +73,25 @@ async def _enter(context: AbstractAsyncContextManager[T]) -> T:
 
 async def _leave(context: AbstractAsyncContextManager[T]) -> None:
     await context.__aexit__(None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class BridgedMemory:
+    """An open memory and the bridge to it: adapters take it for calls of either kind."""
+
+    memory: Memory
+    bridge: Bridge
+
+
+@contextmanager
+def open_memory(location: str | os.PathLike[str] | Backend, **options: Any) -> Iterator[BridgedMemory]:
+    """Open a memory for frameworks that call synchronously: `with open_memory("memory") as memory:`.
+
+    Args:
+        options: those of `mdmemory.open_memory`.
+
+    Raises:
+        ConfigError: the location or the model can't be used.
+    """
+    with entered(open_here(location, **options)) as (bridge, memory):
+        yield BridgedMemory(memory, bridge)

@@ -91,8 +91,9 @@ class Watcher:
         elif os.access(self._root / OWN, os.W_OK):  # else the first commit will make it
             try:
                 self._listener = _Listener(self._root)
-            except OSError as error:
-                logger.info("the folder is not watched, so every look at it is a scan: %s", error.strerror)
+            except (OSError, ImportError) as error:
+                why = error.strerror if isinstance(error, OSError) else "watchdog is older than 7.1"
+                logger.info("the folder is not watched, so every look at it is a scan: %s", why)
                 self._given_up = True
             else:
                 self._trusted_from = time.monotonic()
