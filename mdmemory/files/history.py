@@ -19,6 +19,7 @@ from typing import Any
 OBJECTS = ".mdmemory/objects/"
 TOMBSTONES = ".mdmemory/tombstones"
 OUTSIDE = "outside"
+UNKNOWN = "0" * 64  # in place of an etag: a large file of which only the head was read
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _ETAG = re.compile("[0-9a-f]{64}")
 
@@ -52,6 +53,7 @@ class Intent:
     Args:
         at: UTC time of the commit.
         author: who made the change, such as `agent:session-1`, `person`, `doctor` or `outside`.
+        swept: etags of objects that go, as nothing in the log names them any longer.
     """
 
     id: str
@@ -60,6 +62,7 @@ class Intent:
     reason: str
     files: tuple[FileChange, ...]
     added: tuple[Added, ...] = ()
+    swept: tuple[str, ...] = ()
 
     def line(self) -> bytes:
         """The log's line."""
@@ -69,7 +72,8 @@ class Intent:
         ]
         head = {"id": self.id, "at": self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), "author": self.author, "reason": self.reason}
         added = {"added": [{"path": file.path, "bytes": file.bytes} for file in self.added]} if self.added else {}
-        return _json_line({**head, "files": files, **added})
+        swept = {"swept": self.swept} if self.swept else {}
+        return _json_line({**head, "files": files, **added, **swept})
 
 
 def done_line(commit_id: str) -> bytes:
@@ -131,7 +135,8 @@ def _intent(entry: Mapping[str, Any]) -> Intent:
         if not isinstance(file.path, str) or not all(etag is None or _ETAG.fullmatch(etag) for etag in (file.before, file.after)):
             raise ValueError("a file change has a path and two etags")
     added = tuple(Added(str(file["path"]), int(file["bytes"])) for file in entry.get("added", ()))
-    return Intent(entry["id"], at, str(entry["author"]), str(entry["reason"]), files, added)
+    swept = tuple(etag for etag in entry.get("swept", ()) if _ETAG.fullmatch(etag))
+    return Intent(entry["id"], at, str(entry["author"]), str(entry["reason"]), files, added, swept)
 
 
 def object_path(etag: str) -> str:
