@@ -175,7 +175,8 @@ class Forgotten:
 
     def covers(self, path: str, name: str, at: datetime) -> bool:
         """Whether what was said at this time is about a file that was deleted since; said later, it may be remembered anew."""
-        return any(deleted is not None and at <= deleted for deleted in (self.paths.get(path), self.names.get(_name_hash(name))))
+        deleted = (self.paths.get(path), self.paths.get(hashed_path(path)), self.names.get(_name_hash(name)))
+        return any(each is not None and at <= each for each in deleted)
 
     def with_names(self, other: Forgotten) -> Forgotten:
         """The same with the names and sources of what was deleted elsewhere."""
@@ -190,6 +191,7 @@ def read_tombstones(data: bytes) -> Forgotten:
         match _parsed(line):
             case {"path": str(path), "name_sha256": str(name), "restored": True}:
                 gone.pop((path, name), None)
+                gone.pop((hashed_path(path), name), None)
             case {"path": str(path), "name_sha256": str(name), "at": str(at), "source": list(entries)}:
                 _, before = gone.pop((path, name), (None, []))
                 gone[path, name] = _time(at), [*before, *entries]
@@ -203,6 +205,11 @@ def _time(text: str) -> datetime | None:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
         return None
+
+
+def hashed_path(path: str) -> str:
+    """What stands in a tombstone in place of a path that is not to be read there."""
+    return f"sha256:{hashlib.sha256(path.encode(errors='backslashreplace')).hexdigest()}"
 
 
 def _name_hash(name: str) -> str:
