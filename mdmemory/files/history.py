@@ -155,7 +155,7 @@ def tombstone(path: str, name: str, at: datetime, sources: Sequence[str] = (), *
     Args:
         restored: the line takes back those before it of this path and name.
     """
-    when = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    when = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")  # so precise that no two lines are the same
     line = {"path": path, "name_sha256": _name_hash(name), "at": when}
     return _json_line({**line, "restored": True} if restored else {**line, "source": list(sources)})
 
