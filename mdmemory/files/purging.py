@@ -17,6 +17,7 @@ from mdmemory.files.journal import Message
 from mdmemory.files.strict_yaml import quote
 
 MARK: Final = "(purged)"
+IN_PATH: Final = b"purged"
 _LONG: Final = 20  # characters from which on a line is known by itself
 
 
@@ -42,6 +43,12 @@ class Wanted:
         if self.is_text:
             return self.pattern.sub(MARK.encode(), data).decode(errors="surrogatepass")
         return MARK if self.find(data) else text
+
+    def without_in_path(self, path: str) -> str:
+        """A path without it, if it is a text: a name that needs no quotes in a shell."""
+        if not self.is_text:
+            return path
+        return self.pattern.sub(IN_PATH, path.encode(errors="surrogatepass")).decode(errors="surrogatepass")
 
 
 def a_text(text: str) -> Wanted:
@@ -106,19 +113,27 @@ def rewritten_log(
 
 
 def _rewritten(said: Intent, dropped: Collection[tuple[str, str]], new_etags: Mapping[str, str], wanted: Wanted) -> Intent:
-    def shown(text: str) -> str:
-        return wanted.without(text) if wanted.is_text else text
-
     files = []
     for file in said.files:
         before, after = (new_etags.get(etag, etag) if etag else None for etag in (file.before, file.after))
         is_nothing = before == after and file.before != file.after
         if (said.id, file.path) not in dropped and not is_nothing:
-            files.append(FileChange(shown(file.path), before, after, file.restored))
-    added = tuple(replace(file, path=shown(file.path)) for file in said.added if (said.id, file.path) not in dropped)
+            files.append(FileChange(wanted.without_in_path(file.path), before, after, file.restored))
+    if wanted.is_text:
+        files = [file for file in files if not _is_renamed_to_itself(file, files)]
+    added = tuple(
+        replace(file, path=wanted.without_in_path(file.path)) for file in said.added if (said.id, file.path) not in dropped
+    )
     is_about = len(files) + len(added) < len(said.files) + len(said.added)
     reason = MARK if is_about and not wanted.is_text else wanted.without(said.reason)
-    return replace(said, author=shown(said.author), reason=reason, files=tuple(files), added=added)
+    return replace(
+        said, author=wanted.without(said.author) if wanted.is_text else said.author, reason=reason, files=tuple(files), added=added
+    )
+
+
+def _is_renamed_to_itself(file: FileChange, files: Sequence[FileChange]) -> bool:
+    """Whether a file was renamed only in what went from its name."""
+    return any(other.path == file.path and (other.before, other.after) == (file.after, file.before) for other in files)
 
 
 def rewritten_tombstones(data: bytes, names: Collection[str], wanted: Wanted) -> bytes:

@@ -17,7 +17,7 @@ from typing import Final
 from mdmemory.backends.paths import owner
 from mdmemory.backends.protocol import ABSENT, LOG, Backend, File, Op, Put, etag_of
 from mdmemory.errors import Conflict, InvalidArguments, InvalidMemoryFile, PermissionDenied, Unavailable
-from mdmemory.files.changes import Change, Delete, Replace
+from mdmemory.files.changes import Change, Delete, Rename, Replace
 from mdmemory.files.history import TOMBSTONES, Intent, object_path, read_log
 from mdmemory.files.journal import rewritten, session_of
 from mdmemory.files.memory_file import Header, parse
@@ -176,7 +176,11 @@ class _Purge:
 
     async def _replace(self, wanted: Wanted) -> list[str]:
         """Replace a text in every file that can be read; then in people's lines of the index, as ours have followed."""
-        changed: list[str] = []
+        named = [path for path in sorted(self._part.files) if wanted.find(path.encode())]
+        moves = [Rename(self._prefix + path, self._prefix + wanted.without_in_path(path)) for path in named]
+        if moves:
+            await self._whole.apply(moves, self._author, "purge")
+        changed = [move.new_path.removeprefix(self._prefix) for move in moves]
         for paths in (sorted(self._part.files), [INDEX]):
             found = await self._part.read_many(paths)
             changes: list[Change] = []
@@ -187,7 +191,7 @@ class _Purge:
             if changes:
                 await self._whole.apply(changes, self._author, "purge")
                 changed += [change.path.removeprefix(self._prefix) for change in changes]
-        return changed
+        return sorted(set(changed))
 
     async def _rewrite(self, target: _Targets) -> tuple[int, int]:
         """Take it out of the log, the objects, the tombstones and what is known of other folders, in one commit."""

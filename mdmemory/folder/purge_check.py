@@ -57,7 +57,7 @@ async def what_is_left(part: MemoryFolder, wanted: Wanted) -> list[Left]:
     cache = part.catalog.cache.file
     if cache is not None:
         others = await asyncio.to_thread(_on_disk, cache.parent, wanted)
-        left += [Left(f"the cache {name}", _places(count)) for name, count in others[1].items() if name != cache.name]
+        left += [Left(f"the cache {name}", _places(count)) for name, count in others[1].items() if not name.startswith(cache.name)]
     return list(dict.fromkeys(left))
 
 

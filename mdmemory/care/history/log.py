@@ -64,8 +64,9 @@ class Event:
 
     @property
     def session(self) -> str | None:
-        """The conversation in which an agent made it."""
-        return self.author.removeprefix("agent:") or None if self.author.startswith("agent:") else None
+        """The conversation in which an agent made it, or from which it was drawn."""
+        agent, _, session = self.author.partition(":")
+        return session.removesuffix("/extractor") or None if agent == "agent" else None
 
     @property
     def short_id(self) -> str:
