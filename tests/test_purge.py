@@ -126,7 +126,7 @@ async def test_what_is_left_is_told(tmp_path: Path) -> None:
     """D3: other files that say the same, files that are no memory, and a git repository around are named."""
     folder = await seeded(on_disk(tmp_path, {"copy.md": OLD, "photo.txt": SECRET, ".git/config": SECRET, ".obsidian/work": SECRET}))
     purged = await purge(folder, ["home/locker.md"])
-    assert {left.where for left in purged.left} == {"copy.md", "MEMORY.md"}
+    assert {left.where for left in purged.left} == {"copy.md"}
     assert any("git repository" in told for told in purged.beyond)
     purged = await purge(folder, text=SECRET)
     assert [(left.where, left.what) for left in purged.left] == [("photo.txt", "1 place"), (".obsidian/work", "1 place")]

@@ -34,7 +34,9 @@ async def with_versions(folder: MemoryFolder, count: int, size: int = 20) -> Mem
     await folder.apply([Create("a.md", version(0, size))], "agent:s0", "Write")
     for number in range(1, count):
         before = version(number - 1, size)
-        await folder.apply([Replace("a.md", version(number, size), etag_of(before), before)], f"agent:s{number}", "Edit")
+        await folder.apply(
+            [Replace("a.md", version(number, size), etag_of(before), before)], f"agent:s{number}", "Edit " + "x" * 1_000
+        )
     return folder
 
 
@@ -72,16 +74,16 @@ async def test_what_is_too_old_is_dropped_at_an_open(tmp_path: Path) -> None:
 async def test_what_is_too_much_is_dropped(tmp_path: Path) -> None:
     """M3: above the size, the oldest go until the rest fits; on every backend, whether it can list its objects or not."""
     for folder in (on_disk(tmp_path), in_memory()):
-        await with_versions(folder, 500, 4_000)
-        assert await shorten(folder.backend, Config(history_bytes=1_000_000))
-        assert not await shorten(folder.backend, Config(history_bytes=1_000_000))
+        await with_versions(folder, 160, 4_000)
+        assert await shorten(folder.backend, Config(history_bytes=500_000))
+        assert not await shorten(folder.backend, Config(history_bytes=500_000))
         events = await history.events(folder)
-        assert 200 < len(events) < 260 and events[0].session == "s499"
-        names = [object_path(etag_of(version(n, 4_000))) for n in (0, 100, 499)]
+        assert 70 < len(events) < 110 and events[0].session == "s159"
+        names = [object_path(etag_of(version(n, 4_000))) for n in (0, 40, 159)]
         found = await folder.backend.read(dict.fromkeys(names))
         assert [getattr(found[name], "kind", "there") for name in names] == ["absent", "absent", "there"]
         await history.restore(folder, "a.md", events[-2])
-        assert await folder.read("a.md") != version(499, 4_000)
+        assert await folder.read("a.md") != version(159, 4_000)
 
 
 @pytest.mark.parametrize("kind", ["disk", *KINDS])

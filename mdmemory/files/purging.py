@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote as percent
 
+from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.history import FileChange, Intent, hashed_path, read_line
 from mdmemory.files.journal import Message
+from mdmemory.files.memory_file import parse
 from mdmemory.files.strict_yaml import quote
 
 MARK: Final = "(purged)"
@@ -57,12 +59,21 @@ def a_text(text: str) -> Wanted:
 
 
 def a_file(names: Collection[str], contents: Collection[bytes]) -> Wanted:
-    """What a file was called and held: its paths, and its lines of 20 characters and more."""
-    lines = {line.strip() for data in contents for line in data.decode("utf-8", "replace").split("\n")}
-    long = [form for line in lines if len(line) >= _LONG for form in _forms(line.removeprefix("description: ").strip("\"'"))]
+    """What a file was called and held: its paths, its description, and its lines of 20 characters and more."""
+    lines = {line.strip() for data in contents for line in _words(data)}
+    long = [form for line in lines if len(line) >= _LONG for form in _forms(line)]
     paths = [rf"(?<![\w./-])(?:\.{{1,2}}/)*{re.escape(form)}(?![\w-]|\.\w)" for name in names for form in (name, percent(name))]
     texts = (re.escape(form) for form in sorted(long, key=len, reverse=True))
     return Wanted(re.compile("|".join([*paths, *texts]).encode()), False)
+
+
+def _words(data: bytes) -> list[str]:
+    """The body's lines and the description; a file that can't be read is all body."""
+    try:
+        file = parse("", data)
+    except InvalidMemoryFile:
+        return data.decode("utf-8", "replace").split("\n")
+    return [file.header.description, *file.body.split("\n")]
 
 
 def _forms(text: str) -> list[str]:
