@@ -86,7 +86,7 @@ async def import_plan(folder: Folder, kind: str, plan: Plan, *, dry_run: bool = 
 
     Raises:
         ConfigError: conversations are to come, and the settings keep no journal; or the scanner for secrets is not installed.
-        PermissionDenied: the folder was opened read-only, or the policy says no; nothing was written.
+        PermissionDenied: the folder was opened read-only; nothing was written.
         Unavailable: the folder can't be looked at.
     """
     home = home_only(folder)
@@ -242,7 +242,7 @@ async def _apply(home: Folder, changes: Sequence[tuple[Step, _Change]], kind: st
         return []
     try:
         await home.apply([change for _, change in changes], AUTHOR, f"import {kind}", dry_run=dry_run)
-    except (Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile) as error:
+    except (Conflict, InvalidMemoryFile, InvalidPath, PermissionDenied, UnsafeFile) as error:
         if len(changes) == 1:
             return [Step(changes[0][0].path, "conflict", str(error))]
         half = len(changes) // 2

@@ -1,7 +1,7 @@
 """ChatGPT's data export: the conversations in `conversations.json`, or `conversations-000.json` and so on. Floor 4, pure.
 
-A conversation is a tree: `mapping` has its nodes, each with a `message`, a `parent` and `children`, and `current_node` is the end of
-the branch that the app shows. OpenAI documents none of it, so nothing here relies on a key being there.
+A conversation is a tree: `mapping` has its nodes, each with a `message` and a `parent`, and `current_node` is the end of the branch
+that the app shows. OpenAI documents none of it, so nothing here relies on a key being there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from mdmemory.care.importers.shapes import as_dict, as_list, as_text, as_time, r
 from mdmemory.errors import InvalidArguments
 
 KIND = "chatgpt"
+OTHER_BRANCH = "on a branch that the app does not show: an edited question or a regenerated answer"
+_INSTRUCTIONS = "the user's custom instructions"
+_PIECES = {"image": "an image", "audio": "a recording", "video": "a recording"}
 _REASONING = frozenset(("thoughts", "reasoning_recap"))
 
 
@@ -40,9 +43,9 @@ def plan_chatgpt(files: Mapping[str, bytes]) -> Plan:
 def _said(plan: Plan, source: str, chat: Mapping[str, Any]) -> Iterator[Utterance]:
     nodes: Mapping[str, Any] = chat["mapping"]
     branch = _branch(nodes, chat.get("current_node"))
-    others = sum(1 for key in nodes.keys() - branch.keys() if _text(_message(nodes, key))[0])
-    if others:
-        plan.leave(source, f"{others} messages of other branches: of edited questions and regenerated answers")
+    for key in nodes:
+        if key not in branch and _text(_message(nodes, key))[0]:
+            plan.leave(f"{source}#{key}", OTHER_BRANCH)
     at = as_time(chat.get("create_time")) or as_time(chat.get("update_time"))
     for key in branch:
         message = _message(nodes, key)
@@ -54,8 +57,8 @@ def _said(plan: Plan, source: str, chat: Mapping[str, Any]) -> Iterator[Utteranc
             if text or pieces or reason == _INSTRUCTIONS:
                 plan.leave(f"{source}#{id}", reason)
             continue
-        for piece in pieces:
-            plan.leave(f"{source}#{id}", piece)
+        for name, what in pieces:
+            plan.leave(f"{source}#{id}: {name}", what)
         if text:
             yield Utterance(id, at, as_text(as_dict(message.get("author")).get("role")), text)
 
@@ -65,7 +68,7 @@ def _branch(nodes: Mapping[str, Any], current: Any) -> dict[str, None]:
     if not isinstance(current, str) or current not in nodes:
         times = {key: as_time(_message(nodes, key).get("create_time")) for key in nodes}
         known = {key: at for key, at in times.items() if at}
-        current = max(known, key=lambda key: known[key]) if known else next(reversed(nodes), None)
+        current = max(known, key=lambda key: known[key]) if known else next(reversed(list(nodes)), None)
     found: dict[str, None] = {}
     while isinstance(current, str) and current in nodes and current not in found:
         found[current] = None
@@ -75,9 +78,6 @@ def _branch(nodes: Mapping[str, Any], current: Any) -> dict[str, None]:
 
 def _message(nodes: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return as_dict(as_dict(nodes[key]).get("message"))
-
-
-_INSTRUCTIONS = "the user's custom instructions"
 
 
 def _why_not(message: Mapping[str, Any]) -> str | None:
@@ -90,26 +90,27 @@ def _why_not(message: Mapping[str, Any]) -> str | None:
     if metadata.get("is_visually_hidden_from_conversation"):
         return "a message that the app hides"
     if role == "tool":
-        return f"the output of a tool, {as_text(author.get('name')) or 'unnamed'}"
+        return "the output of a tool"
     if role not in ("user", "assistant"):
-        return f"a message of the role {role or 'unknown'!r}"
+        return "neither the user nor the assistant says it"
     if role == "assistant" and recipient != "all":
-        return f"a call of the tool {recipient}"
+        return "a call of a tool"
     return "the model's reasoning" if content_type in _REASONING else None
 
 
-def _text(message: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """What a message says, and what else is in it."""
+def _text(message: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    """What a message says, and the name and kind of what else is in it."""
     content = as_dict(message.get("content"))
-    texts, pieces = [as_text(content.get("text")) or as_text(content.get("result"))], []
+    texts, pieces = [as_text(content.get("text")) or as_text(content.get("result"))], list[tuple[str, str]]()
     for part in as_list(content.get("parts")):
         if isinstance(part, str) or as_text(as_dict(part).get("text")):  # of what was spoken, the transcription
             texts.append(part if isinstance(part, str) else part["text"])
         elif part:
-            kind = as_text(as_dict(part).get("content_type")) or "something that is no text"
-            pieces.append(f"{kind} {as_text(as_dict(part).get('asset_pointer'))}".rstrip())
+            kind = as_text(as_dict(part).get("content_type"))
+            what = next((what for word, what in _PIECES.items() if word in kind), "something that is no text")
+            pieces.append((as_text(as_dict(part).get("asset_pointer")) or kind, what))
     for thought in as_list(content.get("thoughts")):
         texts.append(as_text(as_dict(thought).get("content")))
     for attachment in as_list(as_dict(message.get("metadata")).get("attachments")):
-        pieces.append(f"the attachment {as_text(as_dict(attachment).get('name')) or 'without a name'}")
+        pieces.append((as_text(as_dict(attachment).get("name")), "an attachment, whose text is not in the conversation"))
     return "\n".join(text for text in texts if text.strip()), pieces

@@ -1,4 +1,4 @@
-"""Claude's data export: `conversations.json` into the journal, and what Claude remembered (`memories.json`) into files. Floor 4, pure.
+"""Claude's data export: `conversations.json` into the journal, what Claude remembered (`memories.json`) into files. Floor 4, pure.
 
 A conversation has `chat_messages`, each with `sender`, `text` or parts in `content`, and `attachments` whose text is in the export.
 Anthropic documents none of it, so nothing here relies on a key being there.
@@ -18,6 +18,8 @@ from mdmemory.files.memory_file import new_file
 from mdmemory.files.naming import shortened, slug
 
 KIND = "claude"
+OTHER_BRANCH = "on a branch that the app does not show: an edited question or a retried answer"
+_PIECES = {"thinking": "the model's reasoning", "tool_use": "a call of a tool", "tool_result": "the output of a tool"}
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
@@ -35,7 +37,7 @@ def plan_claude(files: Mapping[str, bytes]) -> Plan:
         if _is(path, "projects"):
             for project in _objects(path, data):
                 names[as_text(project.get("uuid"))] = as_text(project.get("name"))
-                plan.leave(path, f"the project {as_text(project.get('name'))!r}: its instructions and documents")
+                plan.leave(f"{path}: {as_text(project.get('name'))}", "a project's instructions and documents")
         elif _is(path, "memories"):
             memories += _objects(path, data)
         else:
@@ -86,20 +88,22 @@ def _said(plan: Plan, source: str, chat: Mapping[str, Any]) -> Iterator[Utteranc
     at = as_time(chat.get("created_at"))
     messages = [as_dict(message) for message in chat["chat_messages"]]
     branch = _branch(messages, as_text(chat.get("current_leaf_message_uuid")))
-    if len(branch) < len(messages):
-        plan.leave(source, f"{len(messages) - len(branch)} messages of other branches: of edited questions and retried answers")
+    shown = set(map(id, branch))
+    for message in messages:
+        if id(message) not in shown:
+            plan.leave(f"{source}#{as_text(message.get('uuid'))}", OTHER_BRANCH)
     for message in branch:
-        id = as_text(message.get("uuid"))
-        where, role = f"{source}#{id}", _ROLES.get(as_text(message.get("sender")))
+        uuid = as_text(message.get("uuid"))
+        where, role = f"{source}#{uuid}", _ROLES.get(as_text(message.get("sender")))
         at = as_time(message.get("created_at")) or at
         text, pieces = _text(message)
-        if not id or role is None:
-            plan.leave(where, f"a message without an id, or of the sender {as_text(message.get('sender'))!r}")
+        if not uuid or role is None:
+            plan.leave(where, "it has no id, or neither a human nor the assistant says it")
             continue
-        for piece in pieces:
-            plan.leave(where, piece)
+        for name, what in pieces:
+            plan.leave(f"{where}: {name}", what)
         if text:
-            yield Utterance(id, at, role, text)
+            yield Utterance(uuid, at, role, text)
 
 
 def _branch(messages: Sequence[Mapping[str, Any]], leaf: str) -> list[Mapping[str, Any]]:
@@ -116,25 +120,24 @@ def _branch(messages: Sequence[Mapping[str, Any]], leaf: str) -> list[Mapping[st
     return list(found.values())[::-1]
 
 
-def _text(message: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """What a message says, the text of its attachments included, and what else is in it."""
-    texts, pieces = [], []
+def _text(message: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    """What a message says, the text of its attachments included, and the name and kind of what else is in it."""
+    texts, pieces = list[str](), list[tuple[str, str]]()
     for part in map(as_dict, as_list(message.get("content"))):
         kind = as_text(part.get("type"))
         if kind in ("text", "voice_note", ""):
             texts.append(as_text(part.get("text")))
         else:
-            what = {"thinking": "the model's reasoning", "tool_use": "a call of a tool", "tool_result": "the output of a tool"}
-            pieces.append(f"{what.get(kind, kind)} {as_text(part.get('name'))}".rstrip())
+            pieces.append((as_text(part.get("name")) or kind, _PIECES.get(kind, "something that is no text")))
     if not any(text.strip() for text in texts):
         texts = [as_text(message.get("text"))]
     for attachment in map(as_dict, as_list(message.get("attachments"))):
-        name, content = as_text(attachment.get("file_name")) or "without a name", as_text(attachment.get("extracted_content"))
+        name, content = as_text(attachment.get("file_name")), as_text(attachment.get("extracted_content"))
         if content:
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", content)), default=0))
             texts.append(f"Attachment {' '.join(name.split())}:\n\n{fence}\n{content}\n{fence}")
         else:
-            pieces.append(f"the attachment {name}, of which the export has no text")
+            pieces.append((name, "an attachment of which the export has no text"))
     for file in [*as_list(message.get("files")), *as_list(message.get("files_v2"))]:
-        pieces.append(f"the file {as_text(as_dict(file).get('file_name')) or 'without a name'}, which the export lacks")
+        pieces.append((as_text(as_dict(file).get("file_name")), "a file that the export lacks"))
     return "\n\n".join(text for text in texts if text.strip()), list(dict.fromkeys(pieces))

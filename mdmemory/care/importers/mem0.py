@@ -1,6 +1,6 @@
 """mem0's memories: a file each. Floor 4, pure.
 
-What `Memory.get_all()` and `MemoryClient.get_all()` return (mem0ai 2.2): `{"results": [{"id", "memory", "user_id", …}]}`, or the list.
+What `get_all()` of `Memory` and `MemoryClient` returns (mem0ai 2.2): `{"results": [{"id", "memory", "user_id", …}]}`, or the list.
 """
 
 from __future__ import annotations

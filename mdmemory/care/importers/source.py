@@ -55,7 +55,7 @@ def read_source(place: str | os.PathLike[str], wanted: Callable[[str], bool]) ->
                 return _read(path.name, _in_archive(archive), wanted)
         if not path.is_file():
             raise InvalidArguments(f"There is no file or folder {path.name!r} to import from.")
-        return _read(path.name, iter([(path.name, partial(open, path, "rb"))]), lambda _: True)
+        return _read(path.name, iter([(path.name, _opener(path))]), lambda _: True)
     except _UNREADABLE as error:
         raise InvalidArguments(f"{path.name!r} can't be read: {_words(error)}. Nothing was imported.") from None
 
@@ -102,11 +102,15 @@ def _in_folder(root: Path) -> Iterator[tuple[str, _Open | str]]:
                     names.remove(name)
                     yield path, "it is hidden"
             elif stat.S_ISREG(mode):
-                yield path, partial(open, place, "rb")
+                yield path, _opener(place)
             else:
                 yield path, "it is no file"
     for fault_ in faults:
         yield Path(fault_.filename).relative_to(root).as_posix(), f"it can't be looked into: {_words(fault_)}"
+
+
+def _opener(path: Path) -> _Open:
+    return lambda: path.open("rb")
 
 
 def _in_archive(archive: zipfile.ZipFile) -> Iterator[tuple[str, _Open | str]]:
