@@ -69,7 +69,7 @@ async def test_a_dry_run_says_what_the_import_does_and_writes_nothing(tmp_path: 
 
 
 async def test_what_a_person_changed_stays_and_is_a_conflict_only_when_the_source_changed_too(tmp_path: Path) -> None:
-    """E: an import never writes over what was changed here, or what was here before it."""
+    """An import never writes over what was changed here, or what was here before it."""
     folder = on_disk(tmp_path, {"work/site.md": "# Not imported\n"})
     assert (await bring(folder, NOTES))["work/site.md"] == "conflict"
     (tmp_path / "home.md").write_bytes(memory("Home", body="Mine."))
@@ -83,7 +83,7 @@ async def test_what_a_person_changed_stays_and_is_a_conflict_only_when_the_sourc
 
 
 async def test_what_was_deleted_or_moved_here_does_not_come_back(tmp_path: Path) -> None:
-    """D: a memory is known by its `source` wherever it lies now, also without the history; one that was deleted stays so."""
+    """A memory is known by its `source` wherever it lies now, also without the history; one that was deleted stays so."""
     folder = on_disk(tmp_path)
     await remember(folder, remembered("a", "Likes tea"), remembered("b", "Likes rain"))
     (tmp_path / "user/likes-tea.md").rename(tmp_path / "tea.md")
@@ -98,7 +98,7 @@ async def test_what_was_deleted_or_moved_here_does_not_come_back(tmp_path: Path)
 
 
 async def test_a_file_of_the_same_name_gives_way(tmp_path: Path) -> None:
-    """P: where the name that a memory would get is taken, it gets another, the same each time."""
+    """Where the name that a memory would get is taken, it gets another, the same each time."""
     folder = on_disk(tmp_path, {"user/likes-tea.md": memory("Likes tea", body="Mine.")})
     (step,) = (await remember(folder, remembered("a", "Likes tea"))).steps
     assert step.action == "create" and step.path.startswith("user/") and step.path != "user/likes-tea.md"
@@ -107,7 +107,7 @@ async def test_a_file_of_the_same_name_gives_way(tmp_path: Path) -> None:
 
 
 async def test_lines_of_an_index_join_the_one_that_is_there(tmp_path: Path) -> None:
-    """I: people's lines of both stay, a line comes once, and one that was taken out here does not come back."""
+    """People's lines of both stay, a line comes once, and one that was taken out here does not come back."""
     folder = on_disk(tmp_path, {"MEMORY.md": "# Memory\n\nMine.\n"})
     theirs = b"# Memory\n\n- [Home](home.md) - the home\n\nBe brief.\n"
     files = {"home.md": memory("Home"), "MEMORY.md": theirs}

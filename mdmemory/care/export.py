@@ -1,6 +1,6 @@
 """The folder as one file to take away: a zip archive, a Markdown document, or JSON. Floor 4.
 
-What is the same gives the same bytes, and `.mdmemory` is never in it. docs/export.md has the forms.
+What is the same gives the same bytes, and `.mdmemory` is never in it. docs/import-and-export.md has the forms.
 """
 
 from __future__ import annotations
