@@ -77,7 +77,7 @@ async def test_an_archive_can_be_imported_again(tmp_path: Path) -> None:
 
 
 async def test_json_has_headers_bodies_and_etags(tmp_path: Path) -> None:
-    """What docs/import-and-export.md says of each file is there; a broken one has its text and its fault, a conversation its messages."""
+    """What docs/import-and-export.md says of each file is there; a broken one has its fault, a conversation its messages."""
     folder = await with_a_conversation(tmp_path)
     whole = json.loads((await export(folder, "json", journal=True)).data)
     files = {file["path"]: file for file in whole["files"]}

@@ -88,7 +88,7 @@ def test_a_note_of_basic_memory_gets_a_header_and_keeps_every_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours"), [("project", "project"), ("Meeting", "project"), ("Person", "reference"), ("user", "user")]
+    ("theirs", "ours"), [("project", "project"), ("Meeting", "project"), ("Person", "reference"), ("user",) * 2]
 )
 def test_the_types_of_basic_memory_become_ours(theirs: str, ours: str) -> None:
     """What is one of ours stays; projects, tasks and meetings are `project`, all else is `reference`."""

@@ -97,6 +97,12 @@ async def test_what_was_deleted_or_moved_here_does_not_come_back(tmp_path: Path)
     assert set(visible(tmp_path)) == {"tea.md", "MEMORY.md"}
 
 
+async def test_a_file_that_names_another_as_its_source_is_not_taken_for_it(tmp_path: Path) -> None:
+    """Only what the import itself marked is known by its mark; `source: home.md` in a note of a person is no such mark."""
+    folder = on_disk(tmp_path, {"note.md": memory("Note", source="home.md")})
+    assert await bring(folder, {"home.md": memory("Home")}) == {"home.md": "create"}
+
+
 async def test_a_file_of_the_same_name_gives_way(tmp_path: Path) -> None:
     """Where the name that a memory would get is taken, it gets another, the same each time."""
     folder = on_disk(tmp_path, {"user/likes-tea.md": memory("Likes tea", body="Mine.")})

@@ -11,16 +11,15 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from pathlib import PurePosixPath
 from typing import Literal
 
 from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import File, FileProblem, Put, etag_of
 from mdmemory.care.importers.plan import Conversation, Left, Plan
+from mdmemory.care.importers.secret import named_by, names_its_source, without_secrets
 from mdmemory.errors import ConfigError, Conflict, InvalidMemoryFile, InvalidPath, PermissionDenied, UnsafeFile
 from mdmemory.files.changes import Create, Replace
-from mdmemory.files.memory_file import decode, parse, set_field
-from mdmemory.files.secrets import redact
+from mdmemory.files.memory_file import decode
 from mdmemory.folder.any_folder import Folder, backends_of, home_only
 from mdmemory.folder.known import INDEX
 
@@ -97,7 +96,7 @@ async def import_plan(folder: Folder, kind: str, plan: Plan, *, dry_run: bool = 
     await home.refresh()
     place = f".mdmemory/import/{sha256(kind.encode()).hexdigest()[:16]}.json"
     base = await _read_base(home, place)
-    wanted, left = _without_secrets(home, plan)
+    wanted, left = without_secrets(plan, home.config.secrets)
     decided = await _Decisions.of(home, base, wanted)
     steps = [*decided.steps, *await _apply(home, decided.changes, kind, dry_run)]
     failed = {step.path for step in steps if step.action == "conflict"}
@@ -106,41 +105,6 @@ async def import_plan(folder: Folder, kind: str, plan: Plan, *, dry_run: bool = 
         known = {key: was for key, was in decided.base.items() if was.path not in failed or base.get(key) == was}
         await _write_base(home, place, base, {**base, **known})
     return Imported(tuple(sorted(steps, key=lambda step: step.path)), heard, (*plan.left, *left, *unheard))
-
-
-def _without_secrets(home: Folder, plan: Plan) -> tuple[dict[str, tuple[Create, str]], list[Left]]:
-    """Each file as the settings want it, with what was taken out, and those that may not come."""
-    if home.config.secrets == "keep":
-        return {key: (change, "") for key, change in plan.files.items()}, []
-    wanted, left = dict[str, tuple[Create, str]](), list[Left]()
-    for key, change in plan.files.items():
-        kinds = redact(decode(change.path, change.data))[1]
-        found = ", ".join(sorted(set(kinds)))
-        data = _redacted(change) if kinds and home.config.secrets == "redact" else None
-        if not kinds:
-            wanted[key] = change, ""
-        elif data is None:
-            left.append(Left(key, f"it holds a secret ({found}); take it out, or set secrets to keep"))
-        else:
-            path = _named_by(key, change.path) if _names_its_source(key, change) else change.path  # which its text gave it
-            wanted[key] = Create(path, data), f"redacted: {found}"
-    return wanted, left
-
-
-def _redacted(change: Create) -> bytes | None:
-    """The file without its secrets; None when they can't all be taken out of it."""
-    path, data = change.path, change.data
-    try:
-        file = parse(path, data)
-        for name, value in (file.header.fields or {}).items():
-            if isinstance(value, str) and redact(value)[1]:
-                data = set_field(path, data, name, redact(value)[0])
-        text = decode(path, data)
-        head = text.removesuffix(file.body)
-        text = head + redact(file.body)[0]
-    except InvalidMemoryFile:
-        return None
-    return None if redact(text)[1] else text.encode()
 
 
 @dataclass(slots=True)
@@ -187,22 +151,12 @@ def _path(
     key: str, change: Create, base: _Base, owners: Mapping[str, str], files: Mapping[str, object], alike: Mapping[str, str]
 ) -> str:
     """Where a file is, or is to be: people may have moved it, and one that names its source may give way to another."""
-    if key in base and (base[key].path in files or key not in owners):
+    names_source = names_its_source(key, change)
+    if key in base and (base[key].path in files or not (names_source and key in owners)):
         return base[key].path
-    if key in owners:
-        return owners[key]
-    if collision_key(change.path) in alike and _names_its_source(key, change):
-        return _named_by(key, change.path)
-    return change.path
-
-
-def _names_its_source(key: str, change: Create) -> bool:
-    """Whether the file can be known by its `source`, so that its path is of no matter."""
-    return change.path != INDEX and key in parse(change.path, change.data).header.source
-
-
-def _named_by(key: str, path: str) -> str:
-    return (PurePosixPath(path).parent / f"{sha256(key.encode()).hexdigest()[:16]}.md").as_posix()
+    if not names_source:
+        return change.path
+    return owners.get(key) or (named_by(key, change.path) if collision_key(change.path) in alike else change.path)
 
 
 def _there(change: Create, was: _Was | None, now: File) -> tuple[Step, _Change | None]:
