@@ -265,31 +265,21 @@ def test_texts_that_no_file_can_hold_are_left() -> None:
     assert plan_mem0({"e.json": as_json(items)}).files.keys() == {"mem0:2"}
 
 
+KEYS = st.sampled_from("id uuid mapping message author role content parts parent chat_messages text memory metadata".split())
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                "id uuid mapping message author role content parts metadata parent create_time chat_messages text".split()
-            )
-            | st.text(max_size=3),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS | st.text(max_size=3), inner, max_size=4),
     max_leaves=20,
 )
 
 
-@given(
-    value=JSON,
-    key=st.sampled_from(["mapping", "chat_messages", "memory", "message", "content", "attachments", "user_id", "metadata"]),
-)
+@given(value=JSON, key=KEYS | st.just("attachments"))
 def test_any_json_gives_a_plan_or_an_error_of_ours(value: Any, key: str) -> None:
     """Whatever shapes stand where others are expected, nothing but a plan or `InvalidArguments` comes of it."""
+    place, broken = node("m", "root", "user", value)
+    broken["message"] |= {key: value}
     rows = [
-        chatgpt(node("m", "root", "user", value, **{key: value})) | {key: value},
+        chatgpt((place, broken)) | {key: value},
         claude(says("m", "human", "Hi") | {key: value}) | {key: value},
         remembered("1", "Hi") | {key: value},
         value,
