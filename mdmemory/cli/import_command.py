@@ -60,7 +60,7 @@ def _print(imported: Imported) -> None:
     for number, (rows, headings) in enumerate(shown):
         if number:
             click.echo()
-        print_table(rows, headings)
+        print_table(rows, headings, whole=True)
     if not (steps or heard):
         click.echo(f"{chr(10) if shown else ''}Nothing is new.")
     same = sum(step.action == "same" for step in imported.steps)

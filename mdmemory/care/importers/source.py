@@ -105,8 +105,8 @@ def _in_folder(root: Path) -> Iterator[tuple[str, _Open | str]]:
                 yield path, _opener(place)
             else:
                 yield path, "it is no file"
-    for fault_ in faults:
-        yield Path(fault_.filename).relative_to(root).as_posix(), f"it can't be looked into: {_words(fault_)}"
+    for failure in faults:
+        yield Path(failure.filename).relative_to(root).as_posix(), f"it can't be looked into: {_words(failure)}"
 
 
 def _opener(path: Path) -> _Open:
