@@ -17,8 +17,8 @@ _VARIABLE = "_MDMEMORY_COMPLETE"  # as click has it for a program of this name
 def completion(shell: str, as_json: bool) -> None:
     """Print what completes commands and paths in your shell.
 
-    Options too, and of paths those of memory files. bash: `eval "$(mdmemory completion bash)"` in ~/.bashrc; zsh: the same with zsh in ~/.zshrc; fish: `mdmemory completion fish >
-    ~/.config/fish/completions/mdmemory.fish`.
+    Options too, and of paths those of memory files. For bash, put `eval "$(mdmemory completion bash)"` into ~/.bashrc; for zsh,
+    the same with zsh into ~/.zshrc. For fish, write it to ~/.config/fish/completions/mdmemory.fish.
     """
     from click.shell_completion import get_completion_class
 
