@@ -20,6 +20,7 @@ from mdmemory.folder.sweeping import SYNC, named_in, read_whole
 AT_ONCE: Final = 100
 OVERLAP: Final = 65_536
 GIT: Final = ".git"
+IMPORTS: Final = ".mdmemory/import/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ def beyond(backend: Backend) -> tuple[str, ...]:
 def _what(path: str, count: int) -> str:
     if path.startswith(OBJECTS):
         return "an earlier version"
-    return "its path, until the next pull or push" if path.startswith(SYNC) else _places(count)
+    if path.startswith(SYNC):
+        return "its path, until the next pull or push"
+    return "its path, so that no import brings it back" if path.startswith(IMPORTS) else _places(count)
 
 
 def _places(count: int) -> str:
