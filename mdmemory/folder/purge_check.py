@@ -110,7 +110,7 @@ def _count(parts: Iterable[bytes], wanted: Wanted) -> int:
     """How often it stands in a file; where two parts meet, it may be counted twice."""
     count, rest = 0, b""
     for part in parts:
-        count += sum(1 for _ in wanted.pattern.finditer(rest + part))
+        count += wanted.count(rest + part)
         rest = part[-OVERLAP:] if len(part) == MAX_FILE_BYTES else b""
     return count
 
