@@ -124,6 +124,17 @@ async def test_journals_only_on_request(tmp_path: Path) -> None:
     assert said[0].id == "m1" and json.loads(said[1].data["tool_calls"][0]["function"]["arguments"]) == {"content": '"(purged)"\n'}
 
 
+async def test_a_new_file_with_an_old_name_stays(tmp_path: Path) -> None:
+    """D3: a file that has the name which a purged one had before keeps its bytes and its history."""
+    folder = await seeded(on_disk(tmp_path))
+    other = memory("Other", "new", body="Nothing of the kind.\n")
+    await folder.apply([Create("locker.md", other)], "person", "Write")
+    purged = await purge(folder, ["home"])
+    assert (purged.files, purged.left) == (("home/locker.md",), ()) and holding(tmp_path, SECRET) == []
+    assert visible(tmp_path)["locker.md"] == other
+    assert [event.files[0].kind for event in await history.events(folder, path="locker.md")] == ["created"]
+
+
 async def test_what_is_left_is_told(tmp_path: Path) -> None:
     """D3: other files that say the same, files that are no memory, and a git repository around are named."""
     folder = await seeded(on_disk(tmp_path, {"copy.md": OLD, "photo.txt": SECRET, ".git/config": SECRET, ".obsidian/work": SECRET}))
