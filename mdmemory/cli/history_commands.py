@@ -129,9 +129,10 @@ def _is_id(text: str) -> bool:
 @json_option
 @run
 async def blame(file: str, folder: str, as_json: bool) -> None:
-    """Show which event, and which session, each line of a file comes from.
+    """Show where each line of a file comes from.
 
-    What is older than the history has no event; what was changed by hand and not noted yet is by `outside`.
+    That is an event and its day, with the agent and its session, or the person. What is older than the history has no event;
+    what was changed by hand and not noted yet is by `outside`.
     """
     from mdmemory.care import history
 
