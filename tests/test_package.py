@@ -17,7 +17,7 @@ import pytest
 
 HEAVY = set("anthropic docker e2b httpx httpx2 jinja2 mcp numpy openai pydantic starlette uvicorn watchdog".split())
 ALLOWED = set(
-    """mdmemory click jinja2 markupsafe numpy platformdirs python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
+    """mdmemory click jinja2 markupsafe platformdirs python-frontmatter pyyaml snowballstemmer watchdog
     pip setuptools""".split()  # the last two come with the environment
 )
 NEEDS_AN_EXTRA = {

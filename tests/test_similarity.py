@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from command import environment
 
 from mdmemory import Config, open_memory
 from mdmemory.config import Candidate
@@ -131,3 +134,20 @@ async def test_a_wrong_number_of_answers_is_a_failure(tmp_path: Path, caplog: py
     async with open_memory(tmp_path, config=Config(embed=few)) as memory:
         assert [match.path for match in await memory.search("ship")] == ["a.md"]
     assert "embed gave 0 vectors" in caplog.text
+
+
+def test_without_numpy_the_error_says_what_to_install(tmp_path: Path) -> None:
+    """A memory with `embed` is not opened, and says why; one without it never wants numpy."""
+    code = f"""
+import asyncio, sys
+sys.modules["numpy"] = None
+from mdmemory import Config, open_memory
+async def search(**config):
+    async with open_memory({str(tmp_path)!r}, config=Config(**config)) as memory:
+        return await memory.search("dog")
+print(asyncio.run(search()))
+asyncio.run(search(embed=print))
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, encoding="utf-8", check=False)
+    assert done.stdout == "[]\n"
+    assert done.stderr.rstrip().endswith("Config.embed needs numpy. Install it: pip install 'mdmemory[embed]'")

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 
+from mdmemory.recall.bm25 import bm25_scores, inverse_frequency
 from mdmemory.recall.collection import Collection, Entry
 from mdmemory.recall.collections import Collections
 from mdmemory.recall.dates import Part, asked_parts, parts_of
@@ -32,8 +33,6 @@ class Asked:
     """A query, and how rare what it asks for is."""
 
     def __init__(self, query: str, collection: Collection | Collections) -> None:
-        from mdmemory.recall.bm25 import inverse_frequency
-
         self.totals = totals = collection.totals()
         self.words = terms_with_words(query, collection.languages)
         self.holding = {term: collection.holding(term) for term in self.words}
@@ -55,8 +54,6 @@ class Asked:
 
     def _speakers(self, known: Sequence[str]) -> dict[tuple[str, ...], tuple[float, float]]:
         """Each speaker whom the query names, with what being one of theirs is worth to a file and, beyond that, to a turn."""
-        from mdmemory.recall.bm25 import inverse_frequency
-
         found, totals = {}, self.totals
         for name in {name for term in known for name in totals.named.get(term, ())}:
             if name[0] in known:
@@ -70,8 +67,6 @@ class Asked:
 
         Of a rare term these are all the files that hold it, so its weight is exact.
         """
-        from mdmemory.recall.bm25 import inverse_frequency
-
         weights = {}
         for term in self.terms:
             each = [len(places[term]) for places in found if term in places]
@@ -134,15 +129,13 @@ def score(asked: Asked, collection: Collection | Collections, paths: Sequence[st
 
 
 def _file_scores(asked: Asked, entries: Sequence[Entry], found: Sequence[Mapping[str, Places]]) -> list[float]:
-    from mdmemory.recall.bm25 import PostingsBM25
-
     postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for number, (entry, places) in enumerate(zip(entries, found, strict=True)):
         for term in asked.terms:
             times = sum(times for _, times in places[term]) if term in places else 0
             if times := times + entry.head.count(term) + entry.labels[term]:
                 postings[term].append((number, times))
-    return PostingsBM25(postings, [entry.length for entry in entries], asked.file_idf).get_scores(asked.terms)
+    return bm25_scores(postings, [entry.length for entry in entries], asked.file_idf, asked.terms)
 
 
 def _passage_scores(
@@ -152,8 +145,6 @@ def _passage_scores(
     present: Sequence[Sized[tuple[str, ...]]],
 ) -> tuple[list[tuple[int, int]], list[float]]:
     """BM25 of every passage, turns that only ask discounted; where the person named speaks, a mere mention counts nothing."""
-    from mdmemory.recall.bm25 import PostingsBM25, inverse_frequency
-
     postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     pairs: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     spans, lengths, asking = [], list[float](), list[float]()
@@ -170,8 +161,8 @@ def _passage_scores(
         asking += counts.asking
         spans.append((start, len(lengths)))
     idf = {pair: ADJACENT * inverse_frequency(len(lengths), len(each)) for pair, each in pairs.items()}
-    bm25 = PostingsBM25(postings | pairs, lengths, asked.passage_idf(found) | idf)
-    each = [own * (1 - (1 - ONLY_ASKS) * share) for own, share in zip(bm25.get_scores([*asked.terms, *pairs]), asking, strict=True)]
+    scores = bm25_scores(postings | pairs, lengths, asked.passage_idf(found) | idf, [*asked.terms, *pairs])
+    each = [own * (1 - (1 - ONLY_ASKS) * share) for own, share in zip(scores, asking, strict=True)]
     return spans, each
 
 

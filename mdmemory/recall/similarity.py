@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mdmemory.errors import ConfigError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -14,9 +16,17 @@ BATCH = 64
 
 
 class Vectors:
-    """The vectors of every passage, kept by the etag of its file: what has not changed is never embedded again."""
+    """The vectors of every passage, kept by the etag of its file: what has not changed is never embedded again.
+
+    Raises:
+        ConfigError: there is no numpy.
+    """
 
     def __init__(self, embed: Embed) -> None:
+        try:
+            import numpy  # noqa: F401  # better missed now than in a search
+        except ModuleNotFoundError:
+            raise ConfigError("Config.embed needs numpy. Install it: pip install 'mdmemory[embed]'") from None
         self._embed = embed
         self._kept: dict[str, NDArray[Any]] = {}
 
