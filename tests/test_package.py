@@ -22,6 +22,7 @@ ALLOWED = set(
 )
 NEEDS_AN_EXTRA = {
     **{f"mdmemory.adapters.agentscope{part}": "agentscope" for part in ("", "_messages", "_workspace")},
+    "mdmemory.adapters.claude_agent": "claude_agent_sdk",
     "mdmemory.adapters.deepagents": "deepagents",
     "mdmemory.adapters.google_adk": "google",
     "mdmemory.adapters.langchain": "langchain",
