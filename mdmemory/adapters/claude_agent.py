@@ -45,7 +45,8 @@ async def with_memory(
     try:
         yield replace(options, system_prompt=system, mcp_servers=servers, allowed_tools=allowed, hooks=hooks)
     finally:
-        await attached.end()
+        if attached.run:
+            await attached.run.cancel()
 
 
 class _Attached:
@@ -70,7 +71,8 @@ class _Attached:
         """Answer a hook: a prompt begins a run, the stop ends it, and hints come before each call of the model."""
         event = given["hook_event_name"]
         if event == "UserPromptSubmit":
-            await self.end()
+            if self.run:
+                await self.run.cancel()
             self.run = await self.connection.begin(given["prompt"])
         elif self.run is None or given.get("agent_id"):
             return {}
@@ -78,18 +80,12 @@ class _Attached:
             await self.run.finish(given.get("last_assistant_message") or "")
             return {}
         else:
-            self.run.called(
-                (call["tool_use_id"], call["tool_name"], json.dumps(call["tool_input"])) for call in given["tool_calls"]
-            )
-            for call in given["tool_calls"]:
+            calls = given["tool_calls"]
+            self.run.called((call["tool_use_id"], call["tool_name"], json.dumps(call["tool_input"])) for call in calls)
+            for call in calls:
                 self.run.answered(call["tool_use_id"], text_of(call["tool_response"]))
         hint = await self.run.hint()
         return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": hint}} if hint else {}
-
-    async def end(self) -> None:
-        """End a run that has no reply."""
-        if self.run is not None:
-            await self.run.cancel()
 
 
 def _joined(own: Any, prompt: str) -> Any:
