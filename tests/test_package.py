@@ -27,7 +27,7 @@ NEEDS_AN_EXTRA = {
     "mdmemory.adapters.google_adk": "google",
     "mdmemory.adapters.langchain": "langchain",
     "mdmemory.adapters.langgraph": "langchain_core",
-    "mdmemory.adapters.openai_agents": "agents",
+    **{f"mdmemory.adapters.openai_agents{part}": "agents" for part in ("", "_handoffs")},
     "mdmemory.adapters.pydantic_ai": "pydantic_ai",
     "mdmemory.adapters.smolagents": "smolagents",
     "mdmemory.adapters.smolagents_tool": "smolagents",
