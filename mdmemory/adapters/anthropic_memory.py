@@ -43,14 +43,18 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self._commands = MemoryCommands(memory.folder, author, dialect)
 
     async def call(self, input: Any) -> str:
-        """Carry out a command as the model gave it, the input of its `tool_use` block, or one of the SDK's types.
+        """Carry out a command as the model gave it: the input of its `tool_use` block.
 
         Raises:
             ToolError: its text is for the model, in a `tool_result` with `is_error`.
         """
         return await _answer(self._commands, input)
 
-    execute = view = create = str_replace = insert = delete = rename = call
+    async def execute(self, command: Any) -> str:
+        """Carry out a command of the SDK's types."""
+        return await self.call(command)
+
+    view = create = str_replace = insert = delete = rename = execute
 
 
 class MemoryTool(BetaAbstractMemoryTool):
@@ -68,7 +72,11 @@ class MemoryTool(BetaAbstractMemoryTool):
         """Carry out a command, as `AsyncMemoryTool.call`; from any thread."""
         return self._bridge.run(_answer(self._commands, input))
 
-    execute = view = create = str_replace = insert = delete = rename = call
+    def execute(self, command: Any) -> str:
+        """Carry out a command of the SDK's types."""
+        return self.call(command)
+
+    view = create = str_replace = insert = delete = rename = execute
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,14 +29,21 @@ from mdmemory.adapters.claude_agent import PREFIX, with_memory
 from mdmemory.errors import ConfigError
 
 CLAUDE = Path(claude_agent_sdk.__file__).parent / "_bundled/claude"
-OWN = {"Write", "Read", "Add"}
 
 
 class ClaudeServer(AnthropicServer):
-    """Anthropic's messages, whose requests are kept as OpenAI's would be: so the suite reads them."""
+    """Anthropic's messages, whose requests are kept as OpenAI's would be: so the suite reads them.
+
+    Args:
+        own: the tools whose calls are the memory's.
+    """
+
+    def __init__(self, *script: Any, own: Collection[str] = ("Write", "Read", "Add")) -> None:
+        super().__init__(*script)
+        self.own = own
 
     def answer(self, request: Request) -> Answer:
-        """The next answer; its calls are of the memory's tools."""
+        """The next answer."""
         asked = request.json
         if "messages" not in asked or "count_tokens" in request.path:
             return Answer("not here", status=404)
@@ -47,7 +54,7 @@ class ClaudeServer(AnthropicServer):
         ]
         messages = [{"role": "system", "content": prompt}, *map(_plain, asked["messages"])]
         answer = super().answer(replace(request, json={**asked, "messages": messages, "tools": tools}))
-        return replace(answer, calls=[(f"{PREFIX}{name}" if name in OWN else name, given) for name, given in answer.calls])
+        return replace(answer, calls=[(f"{PREFIX}{name}" if name in self.own else name, given) for name, given in answer.calls])
 
 
 def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,47 +193,55 @@ class TestClaudeAgent(AdapterSuite):
         return ClaudeAgent(None, server).options  # type: ignore[arg-type]  # which opens nothing
 
 
-class TestHooks:
-    """`mdmemory hook` in Claude Code itself."""
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A search path on which `mdmemory` and `claude` are."""
+    shim = tmp_path / "bin/mdmemory"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mdmemory "$@"\n')
+    shim.chmod(0o755)
+    (shim.parent / "claude").symlink_to(CLAUDE)
+    return f"{shim.parent}:{os.environ['PATH']}"
 
-    def test_claude_code_calls_them(self, tmp_path: Path) -> None:
+
+class TestClaudeCode:
+    """What the command line prints for Claude Code, in Claude Code itself."""
+
+    def test_it_calls_the_hooks(self, tmp_path: Path, path: str) -> None:
         """AM2, AM5, C8: index and hint are in the first call of the model, and what was said and done is in the journal, once."""
         memory = tmp_path / "memory"
         memory.mkdir()
         (memory / "home.md").write_text(HOME)
-        shim = tmp_path / "bin/mdmemory"
-        shim.parent.mkdir()
-        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mdmemory "$@"\n')
-        shim.chmod(0o755)
-        path = f"{shim.parent}:{os.environ['PATH']}"
         settings = tmp_path / "settings.json"
         settings.write_text(mdmemory("hook", "--config", "claude-code", "-f", memory, cwd=tmp_path, PATH=path).stdout)
-        made = Answer("I look.", calls=[("Bash", {"command": f"echo made with {shim.parent.name}", "description": "try"})])
-        read = Answer(calls=[("Glob", {"pattern": "*.md", "path": str(memory)})])
-        command = [str(CLAUDE), "-p", "Any walks in my city?", "--settings", str(settings), "--allowedTools", "Bash,Read,Glob"]
-        with ClaudeServer([made, read, "By the lake.", "You are welcome."]) as server:
+        made = Answer("I look.", calls=[("Bash", {"command": "echo made by $((40 + 2))", "description": "try"})])
+        read = Answer(calls=[("Read", {"file_path": str(memory / "home.md")})])
+        command = ["claude", "--settings", str(settings), "--allowedTools", "Bash,Read", "--model", "m", "-p"]
+        with ClaudeServer([made, read, "By the lake.", "You are welcome."], own=()) as server:
             env = environment(**endpoint(server), PATH=path)
-            for more in ([], ["--continue"]):
-                command[2] = "Thanks!" if more else command[2]
+            for more in (["Any walks in my city?"], ["Thanks!", "--continue"]):
                 done = subprocess.run(
-                    [*command, "--model", "m", *more],
-                    cwd=tmp_path,
-                    env=env,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    check=False,
+                    [*command, *more], cwd=tmp_path, env=env, input="", capture_output=True, text=True, check=False
                 )
                 assert done.returncode == 0, done.stdout + done.stderr
         first = "\n".join(map(text, sent(server)[0]))
         assert LINE in first and f"The memory's folder is {memory}" in first and first.index("Any walks") < first.index(BODY)
-        assert json.dumps(sent(server)[3]).count(BODY) == 1
+        assert json.dumps(sent(server)[3]).count(BODY) == 1 and "Lives in Hangzhou" in text(sent(server)[2][-1])
         [place] = memory.glob("journal/*/*/*.md")
-        (_, asked), called, answered, (_, reply), (_, thanks), last = said_in(memory, place.stem)
-        assert (asked, reply, thanks, last) == (
-            "Any walks in my city?",
-            "By the lake.",
-            "Thanks!",
-            ("assistant", "You are welcome."),
-        )
-        assert called == ("assistant", "I look.") and answered == ("tool", "made with bin")
+        first_turn = [
+            ("user", "Any walks in my city?"),
+            ("assistant", "I look."),
+            ("tool", "made by 42"),
+            ("assistant", "By the lake."),
+        ]
+        assert said_in(memory, place.stem) == [*first_turn, ("user", "Thanks!"), ("assistant", "You are welcome.")]
+
+    def test_it_starts_the_server(self, tmp_path: Path, path: str) -> None:
+        """V8: told of it by the snippet, it is connected."""
+        env = environment(PATH=path, DISABLE_TELEMETRY="1", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1")
+        add = mdmemory("mcp", tmp_path / "notes", "--config", "claude-code", cwd=tmp_path, PATH=path).stdout
+        for command in (add, "claude mcp get memory"):
+            done = subprocess.run(
+                ["sh", "-c", command], cwd=tmp_path, env=env, input="", capture_output=True, text=True, check=True
+            )
+        assert "Connected" in done.stdout and str(tmp_path / "notes") in done.stdout
