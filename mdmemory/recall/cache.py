@@ -25,7 +25,7 @@ from mdmemory.backends.protocol import Version
 from mdmemory.recall.packing import packed, unpacked
 
 logger = logging.getLogger("mdmemory")
-SCHEMA = 3
+SCHEMA = 4
 CACHE_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)  # what is read may make no sense either
 BUSY_S = 30.0  # another process writes a thousand files at a time, which takes a second
 UNUSED_DAYS = 90
@@ -211,9 +211,9 @@ def _opened(file: Path | None) -> sqlite3.Connection:
             _prune(file.parent)
     db = sqlite3.connect(file or ":memory:", timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")  # a cache that a power cut damages is made anew
         if _schema(db) != SCHEMA:
+            db.execute("PRAGMA journal_mode = WAL")  # which the file keeps
             db.execute("BEGIN IMMEDIATE")
             if _schema(db) == 0:
                 for statement in (*_TABLES.split(";\n"), f"PRAGMA user_version = {SCHEMA}"):
