@@ -20,7 +20,7 @@ AT = "2026-11-30T03:42:06.297Z"
 def line(kind: str, uuid: str, content: Any, **more: Any) -> str:
     """A line of a transcript."""
     message = {"role": kind, "content": content, **({"id": more.pop("id")} if "id" in more else {})}
-    return json.dumps({"type": kind, "uuid": uuid, "message": message, "timestamp": AT, "isSidechain": False, **more}) + "\n"
+    return json.dumps({"type": kind, "uuid": uuid, "message": message, "timestamp": AT, "sessionId": "s", **more}) + "\n"
 
 
 def use(id: str, name: str, **given: str) -> list[dict[str, Any]]:
@@ -102,8 +102,10 @@ def test_it_is_read_from_where_the_last_look_ended(tmp_path: Path) -> None:
 
 def test_what_is_no_transcript(tmp_path: Path) -> None:
     """A file that is missing, a folder, or one of another format: then the hooks' own fields are taken."""
-    (tmp_path / "t").write_text('{"role": "user"}\n[]\nx\n')
-    assert [read_transcript(tmp_path / name, 0, FOLDER) for name in ("nope", ".", "t")] == [None] * 3
+    codex = {"timestamp": AT, "type": "response_item", "payload": {"type": "message", "role": "user", "content": []}}
+    for text in ('{"role": "user"}\n[]\nx\n', f"{json.dumps(codex)}\n"):
+        (tmp_path / "t").write_text(text)
+        assert [read_transcript(tmp_path / name, 0, FOLDER) for name in ("nope", ".", "t")] == [None] * 3
 
 
 JSON = st.recursive(st.none() | st.text(max_size=3) | st.integers(), lambda inner: st.lists(inner, max_size=2), max_leaves=4)

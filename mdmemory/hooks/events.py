@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER: Final = "memory"
 MAX_CHARS: Final = 10_000  # of what is longer, Claude Code shows its model only the beginning
 NEAREST: Final = 50  # lexical matches looked at: those already shown give way to the next
+MAX_SAID: Final = 20  # prompts kept for the journal, where an agent tells of no stop
 FLUSH_S: Final = 1.0  # how long the last words may take to stand in the transcript
 Given = Mapping[str, Any]
 
@@ -165,7 +166,7 @@ async def user_prompt(hook: Hook) -> str:
 
     state, prompt = hook.state, hook.text("prompt")
     state.turn += 1
-    state.said.append(prompt)
+    state.said = [*state.said, prompt][-MAX_SAID:]
     folder = await hook.looked()
     try:
         nearest = await folder.search(prompt, limit=NEAREST)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 UNUSED_DAYS = 30
-_OURS = re.compile("[0-9a-f]{32}[.]json")
+_OURS = re.compile(r"[0-9a-f]{32}\.\w+")
 
 
 @dataclass(slots=True)

@@ -56,7 +56,7 @@ def read_transcript(path: Path, start: int, folder: str) -> Said | None:
         return None
     data = data[: data.rfind(b"\n") + 1]  # a line may be being written
     entries = [entry for line in data.splitlines() if (entry := _entry(line))]
-    if data and not entries:
+    if data and not any("uuid" in entry and "sessionId" in entry for entry in entries):  # another agent's
         return None
     return Said(tuple(_messages(entries, folder)), begin + len(data))
 
