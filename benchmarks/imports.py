@@ -19,7 +19,7 @@ COMMANDS = {
     "import mdmemory": ["-c", "import mdmemory"],
     "mdmemory --help": [
         "-c",
-        "import sys; from mdmemory.cli import main; sys.exit(main())",
+        "import sys; from mdmemory.__main__ import main; sys.exit(main())",
         "--help",
     ],  # what pip installs as `mdmemory`
 }

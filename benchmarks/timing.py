@@ -61,10 +61,10 @@ def keep(kind: str, rows: Sequence[Mapping[str, object]]) -> None:
             file.writelines(json.dumps({"kind": kind, **row}) + "\n" for row in rows)
 
 
-def cpu_of_command(command: Sequence[str], env: Mapping[str, str] | None = None) -> float:
+def cpu_of_command(command: Sequence[str], env: Mapping[str, str] | None = None, stdin: bytes = b"") -> float:
     """The CPU seconds, user and system, of a command that must succeed; its output is dropped."""
     before = _cpu(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(command, env=env, input=stdin, stdout=subprocess.DEVNULL, check=True)
     return _cpu(resource.RUSAGE_CHILDREN) - before
 
 

@@ -19,8 +19,8 @@ from anyio import Path as AsyncPath
 from test_filesystem import *  # type: ignore[import-not-found]  # noqa: F403  # the tests themselves, from the SDK's sdist
 
 from mdmemory import open_memory
+from mdmemory.adapters import bridge
 from mdmemory.adapters.anthropic_memory import AsyncMemoryTool, MemoryTool
-from mdmemory.adapters.bridge import entered
 
 
 def seen_copy(root: Path) -> str:
@@ -90,8 +90,8 @@ def sync_local_filesystem_tool(temp_directory: str) -> Iterator[SyncTool]:
     """In place of the SDK's."""
     root = Path(temp_directory, "memories")
     root.mkdir()
-    with entered(open_memory(root)) as (bridge, memory):
-        tool = SyncTool(memory, bridge, dialect="sdk")
+    with bridge.open_memory(root) as opened:
+        tool = SyncTool(opened, dialect="sdk")
         tool.memory_root = root
         yield tool
 

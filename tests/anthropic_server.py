@@ -1,10 +1,11 @@
-"""A small server that speaks Anthropic's messages over real HTTP, without streaming."""
+"""A small server that speaks Anthropic's messages over real HTTP, streamed where the request asks for it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from openai_server import Answer, Request, ScriptedServer
+from openai_server import Answer, Request, ScriptedServer, text_of
 
 
 class AnthropicServer(ScriptedServer):
@@ -14,10 +15,11 @@ class AnthropicServer(ScriptedServer):
         """A message."""
         text: dict[str, Any] = {"type": "text", "text": answer.content or ""}
         blocks = [] if answer.calls and not answer.content else [text]
+        made = len(self.requests)  # names are never given twice
         for number, (name, arguments) in enumerate(answer.calls):
-            blocks.append({"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments})
+            blocks.append({"type": "tool_use", "id": f"toolu_{made}_{number}", "name": name, "input": arguments})
         return {
-            "id": "msg_1",
+            "id": f"msg_{made}",
             "type": "message",
             "role": "assistant",
             "model": request.json["model"],
@@ -26,6 +28,23 @@ class AnthropicServer(ScriptedServer):
             "stop_sequence": None,
             "usage": {"input_tokens": 7, "output_tokens": 5},
         }
+
+    def chunks(self, request: Request, answer: Answer) -> Iterator[dict[str, Any]]:
+        """The events of a message."""
+        whole = self.body(request, answer)
+        yield {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}
+        for index, block in enumerate(whole["content"]):
+            is_text = block["type"] == "text"
+            said, empty = (block["text"], {"text": ""}) if is_text else (text_of(block["input"]), {"input": {}})
+            yield {"type": "content_block_start", "index": index, "content_block": {**block, **empty}}
+            for start in range(0, len(said), 6):
+                piece = said[start : start + 6]
+                delta = {"type": "text_delta", "text": piece} if is_text else {"type": "input_json_delta", "partial_json": piece}
+                yield {"type": "content_block_delta", "index": index, "delta": delta}
+            yield {"type": "content_block_stop", "index": index}
+        ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
+        yield {"type": "message_delta", "delta": ended, "usage": whole["usage"]}
+        yield {"type": "message_stop"}
 
 
 def remembers_tea(request: Any) -> Answer:

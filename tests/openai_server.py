@@ -169,12 +169,12 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"content-type": "text/event-stream", "transfer-encoding": "chunked", **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        for number, chunk in enumerate([*map(json.dumps, chunks), "[DONE]"]):
+        for number, event in enumerate([*map(_event, chunks), "data: [DONE]"]):
             if number == answer.drop_after:
                 self.close_connection = True
                 return
             time.sleep(answer.chunk_delay_s)
-            self._write_chunk(f"data: {chunk}\n\n".encode())
+            self._write_chunk(f"{event}\n\n".encode())
         self._write_chunk(b"")
 
     def _write_chunk(self, data: bytes) -> None:
@@ -183,6 +183,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the tests look at `requests`."""
+
+
+def _event(chunk: Mapping[str, Any]) -> str:
+    named = f"event: {chunk['type']}\n" if "type" in chunk else ""  # chat completions have no names
+    return f"{named}data: {json.dumps(chunk)}"
 
 
 def _head(request: Request, kind: str) -> dict[str, Any]:

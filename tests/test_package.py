@@ -22,11 +22,12 @@ ALLOWED = set(
 )
 NEEDS_AN_EXTRA = {
     **{f"mdmemory.adapters.agentscope{part}": "agentscope" for part in ("", "_messages", "_workspace")},
+    "mdmemory.adapters.claude_agent": "claude_agent_sdk",
     "mdmemory.adapters.deepagents": "deepagents",
     "mdmemory.adapters.google_adk": "google",
     "mdmemory.adapters.langchain": "langchain",
     "mdmemory.adapters.langgraph": "langchain_core",
-    "mdmemory.adapters.openai_agents": "agents",
+    **{f"mdmemory.adapters.openai_agents{part}": "agents" for part in ("", "_handoffs")},
     "mdmemory.adapters.pydantic_ai": "pydantic_ai",
     "mdmemory.adapters.smolagents": "smolagents",
     "mdmemory.adapters.smolagents_tool": "smolagents",

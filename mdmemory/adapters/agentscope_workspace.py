@@ -16,6 +16,7 @@ from mdmemory.adapters.connection import Connection, Options, extra
 from mdmemory.backends.protocol import Backend
 from mdmemory.backends.shell import ShellBackend
 from mdmemory.config import Config
+from mdmemory.errors import ConfigError
 from mdmemory.memory import Memory, open_memory
 from mdmemory.render import render
 
@@ -25,6 +26,7 @@ with extra("agentscope"):
     from agentscope.tool import BackendBase, LocalBackend
 
 Parameters = AgenticMemoryMiddleware.Parameters
+DEFAULTS = Parameters()
 AGENTS_MODEL: ContextVar[Any] = ContextVar("mdmemory_agents_model")
 """The model of the agent that replies, which chooses files for hints unless the parameters have another."""
 
@@ -41,6 +43,8 @@ class Workspace:
         prefix: str,
         options: Options,
     ) -> None:
+        if parameters.retrieval_max_tokens_per_frontmatter != DEFAULTS.retrieval_max_tokens_per_frontmatter:
+            raise ConfigError("retrieval_max_tokens_per_frontmatter can't be set here; retrieval_max_files limits what is shown")
         self._folder, self._given, self._parameters, self._prefix, self._options = folder, memory, parameters, prefix, options
         self._remote = None if backend is None or isinstance(backend, LocalBackend) else backend
         self._opening, self._stack = asyncio.Lock(), AsyncExitStack()
@@ -74,7 +78,7 @@ class Workspace:
         if self._given is not None:
             return prompt
         own = self._parameters.memory_instructions
-        own = "" if own == Parameters().memory_instructions else own.replace("{memory_dir}", self._folder)
+        own = "" if own == DEFAULTS.memory_instructions else own.replace("{memory_dir}", self._folder)
         return "\n\n".join(filter(None, [prompt, own, render("workspace", folder=self._folder)]))
 
     def arguments(self, text: str) -> dict[str, Any] | None:
@@ -89,8 +93,8 @@ class Workspace:
         return arguments
 
     async def _ask(self, messages: Sequence[Mapping[str, str]], *, schema: Mapping[str, Any] | None = None) -> Any:
-        said = [
-            Msg(name=message["role"], role=message["role"], content=[TextBlock(text=message["content"])]) for message in messages
-        ]
+        own = self._parameters.retrieval_instructions
+        first = [] if own == DEFAULTS.retrieval_instructions else [{"role": "system", "content": own}]
+        said = [Msg(name=one["role"], role=one["role"], content=[TextBlock(text=one["content"])]) for one in [*first, *messages]]
         model = self._parameters.retrieval_model or AGENTS_MODEL.get()
         return (await model.generate_structured_output(said, structured_model=dict(schema or {}))).content

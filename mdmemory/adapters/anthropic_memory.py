@@ -18,19 +18,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mdmemory.adapters.bridge import Bridge, entered
+from mdmemory.adapters import bridge
+from mdmemory.adapters.connection import extra
 from mdmemory.agent.dialects import Dialect
 from mdmemory.agent.memory_commands import MemoryCommands
 from mdmemory.backends.protocol import Backend
 from mdmemory.errors import MdmemoryError
-from mdmemory.memory import Memory, open_memory
+from mdmemory.memory import Memory
 
-try:
+with extra("anthropic"):
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "Anthropic's memory tool needs the extra `anthropic`: pip install 'mdmemory[anthropic]'", name=error.name
-    ) from error
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -45,7 +42,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         super().__init__(**options)
         self._commands = MemoryCommands(memory.folder, author, dialect)
 
-    async def call(self, input: object) -> str:
+    async def call(self, input: Any) -> str:
         """Carry out a command as the model gave it: the input of its `tool_use` block.
 
         Raises:
@@ -55,7 +52,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def execute(self, command: Any) -> str:
         """Carry out a command of the SDK's types."""
-        return await self.call(_arguments(command))
+        return await self.call(command)
 
     view = create = str_replace = insert = delete = rename = execute
 
@@ -64,23 +61,20 @@ class MemoryTool(BetaAbstractMemoryTool):
     """The memory tool for `Anthropic`, the client that doesn't await; made by `open_memory_tool`.
 
     Args:
-        bridge: the loop on which the memory lives.
         author, dialect: as for `AsyncMemoryTool`.
     """
 
-    def __init__(
-        self, memory: Memory, bridge: Bridge, *, author: str = "agent:", dialect: Dialect = "docs", **options: Any
-    ) -> None:
+    def __init__(self, memory: bridge.BridgedMemory, *, author: str = "agent:", dialect: Dialect = "docs", **options: Any) -> None:
         super().__init__(**options)
-        self._commands, self._bridge = MemoryCommands(memory.folder, author, dialect), bridge
+        self._commands, self._bridge = MemoryCommands(memory.memory.folder, author, dialect), memory.bridge
 
-    def call(self, input: object) -> str:
-        """Carry out a command as the model gave it, as `AsyncMemoryTool.call`; from any thread."""
+    def call(self, input: Any) -> str:
+        """Carry out a command, as `AsyncMemoryTool.call`; from any thread."""
         return self._bridge.run(_answer(self._commands, input))
 
     def execute(self, command: Any) -> str:
         """Carry out a command of the SDK's types."""
-        return self.call(_arguments(command))
+        return self.call(command)
 
     view = create = str_replace = insert = delete = rename = execute
 
@@ -94,16 +88,12 @@ def open_memory_tool(
     Args:
         location: as for `open_memory`, which takes the other options.
     """
-    with entered(open_memory(location, **options)) as (bridge, memory):
-        yield MemoryTool(memory, bridge, author=author, dialect=dialect)
+    with bridge.open_memory(location, **options) as memory:
+        yield MemoryTool(memory, author=author, dialect=dialect)
 
 
-async def _answer(commands: MemoryCommands, arguments: object) -> str:
+async def _answer(commands: MemoryCommands, command: Any) -> str:
     try:
-        return await commands.run(arguments)
+        return await commands.run(command.model_dump() if hasattr(command, "model_dump") else command)
     except MdmemoryError as error:
         raise ToolError(str(error)) from error
-
-
-def _arguments(command: Any) -> object:
-    return command.model_dump() if hasattr(command, "model_dump") else command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,9 +15,10 @@ from mdmemory.agent.session import Session, TurnStart
 from mdmemory.agent.tools import Mode, Tool, ToolResult, Toolset
 from mdmemory.agent.turn import Turn
 from mdmemory.agent.write_back import When
-from mdmemory.errors import ConfigError
+from mdmemory.errors import ConfigError, MdmemoryError
 from mdmemory.memory import Memory
 
+logger = logging.getLogger("mdmemory")
 T = TypeVar("T")
 _HINTS: WeakKeyDictionary[Session, list[tuple[int, Any, Any]]] = WeakKeyDictionary()
 """The hints that stand in each conversation: at which item, behind which, and what was made of them."""
@@ -77,6 +79,22 @@ class Connection:
             _HINTS.pop(session, None)
         turn = await self.wait(_begun(session.turn(text, id)))
         return Run(self, turn, _HINTS.setdefault(session, []))
+
+    async def prompt(self, *, is_first: bool = False) -> str:
+        """The system prompt of the conversation, for a framework that wants it before a run; "" when the folder can't be looked at.
+
+        Args:
+            is_first: as for `begin`.
+        """
+        session = self._memory.session(self._session, **self._options)
+        if is_first:
+            session.compacted()
+        try:
+            await self.wait(session.folder.refresh())
+            return await self.wait(session.prompt())
+        except MdmemoryError as error:
+            logger.warning("the memory is not in the prompt: %s", error)
+            return ""
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Do it where the memory lives."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from copy import copy
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, Unpack
 
 from mdmemory.adapters.bridge import BridgedMemory
 from mdmemory.adapters.connection import Connection, Options, Run, extra, text_of
+from mdmemory.adapters.openai_agents_handoffs import watched
 from mdmemory.agent.tools import Tool
 from mdmemory.memory import Memory
 
 with extra("openai-agents"):
-    from agents import Agent, AgentHooks, FunctionTool, RunConfig
+    from agents import Agent, FunctionTool, RunConfig
     from agents.run import CallModelData, ModelInputData
     from agents.tool_context import ToolContext
 
@@ -39,11 +39,9 @@ async def with_memory(
         session, prefix, options: see `Connection`.
     """
     attached = _Attached(Connection(memory, session, prefix, options), agent, config or RunConfig())
-    hooks = copy(agent.hooks) or AgentHooks()
-    attached.on_end, hooks.on_end = hooks.on_end, attached.end  # on this copy only
-    tools = [*agent.tools, *map(attached.tool, attached.connection.tools)]
+    mine = agent.clone(tools=[*agent.tools, *map(attached.tool, attached.connection.tools)])
     try:
-        yield agent.clone(tools=tools, hooks=hooks), replace(attached.config, call_model_input_filter=attached.filter)
+        yield watched(mine, attached.end), replace(attached.config, call_model_input_filter=attached.filter)
     finally:
         if attached.run:
             await attached.run.cancel()
@@ -55,7 +53,6 @@ class _Attached:
     def __init__(self, connection: Connection, agent: Agent[Any], config: RunConfig) -> None:
         self.connection, self.agent, self.config = connection, agent, config
         self.run: Run | None = None
-        self.on_end: Any = None
         self._noted = 0
 
     async def filter(self, call: CallModelData[Any]) -> ModelInputData:
@@ -80,11 +77,10 @@ class _Attached:
 
         return FunctionTool(tool.name, tool.description, dict(tool.input_schema), invoke, strict_json_schema=False)
 
-    async def end(self, context: Any, agent: Agent[Any], output: Any) -> None:
+    async def end(self, output: Any) -> None:
         """Note the reply."""
         if self.run:
             await self.run.finish(str(output))
-        await self.on_end(context, agent, output)
 
     async def _begin(self, items: list[Any]) -> Run:
         said, self._noted = [text_of(item.get("content")) for item in items if item.get("role") == "user"], len(items)

@@ -49,6 +49,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Doors": {
         "mcp": ("mcp_command", "Serve the memory to MCP clients."),
+        "hook": ("hook_command", "Answer a hook of a coding agent."),
     },
 }
 _OTHERWISE_NAMED = {"eval": "evals", "import": "import_"}  # as Python has other uses for these words

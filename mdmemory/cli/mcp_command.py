@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from mdmemory.cli.terminal import CONFIG_FILE, DEFAULT_FOLDER, json_option, opened, print_json, refuse_file, run
+from mdmemory.cli.client_config import print_config
+from mdmemory.cli.terminal import CONFIG_FILE, DEFAULT_FOLDER, json_option, opened, refuse_file, run
 
 DEFAULT_PORT = 8765
 
@@ -36,7 +37,10 @@ async def mcp(folder: str, http: str | None, config: str | None, read_only: bool
 
     refuse_file(folder)
     if config is not None and not os.path.isfile(config):
-        _print_config(config, folder, read_only, as_json)
+        from mdmemory.mcp_server.clients import CLIENTS, snippet
+
+        more = ["--read-only"] if read_only else []
+        print_config(config, CLIENTS, lambda program, at: snippet(config, [program, "mcp", *more, at]), folder, as_json=as_json)
         return
     click.get_current_context().meta[CONFIG_FILE] = config
     address = _address(http) if http is not None else None
@@ -64,24 +68,3 @@ def _address(text: str) -> tuple[str, int]:
     if not (port.isascii() and port.isdigit() and int(port) < 65_536):
         raise InvalidArguments(f"--http takes a port or HOST:PORT, such as {DEFAULT_PORT}, not {text!r:.40}")
     return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def _print_config(client: str, folder: str, read_only: bool, as_json: bool) -> None:
-    import shutil
-
-    from mdmemory.mcp_server.clients import CLIENTS, snippet
-
-    if client == "list":
-        if as_json:
-            print_json(CLIENTS)
-        else:
-            click.echo("\n".join(CLIENTS))
-        return
-    place = folder if "://" in folder else os.path.abspath(os.path.expanduser(folder))
-    options = ["--read-only"] if read_only else []
-    where, text = snippet(client, [shutil.which("mdmemory") or "mdmemory", "mcp", *options, place])
-    if as_json:
-        print_json({"client": client, "where": where, "text": text})
-    else:
-        click.echo(f"For {where}:", err=True)
-        click.echo(text)

@@ -83,6 +83,8 @@ def running() -> list[str]:
 
 
 def endpoint(server: ScriptedServer) -> dict[str, str]:
-    """The environment in which a client of OpenAI's asks this server."""
+    """The environment in which a client of OpenAI's or Anthropic's asks this server, and nothing else."""
     quiet = {"NO_PROXY": "127.0.0.1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # LiteLLM would ask a server for prices
-    return {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", **quiet}
+    quiet |= dict.fromkeys(("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1")
+    names = ("OPENAI", "ANTHROPIC")
+    return quiet | {f"{name}_BASE_URL": server.base_url for name in names} | {f"{name}_API_KEY": "none" for name in names}

@@ -25,6 +25,7 @@ from openai_server import Answer, OpenAIServer
 from mdmemory import Memory
 from mdmemory.adapters.agentscope import MemoryMiddleware
 from mdmemory.adapters.bridge import BridgedMemory
+from mdmemory.errors import ConfigError
 
 
 def _model(server: OpenAIServer, *, stream: bool = False) -> OpenAIChatModel:
@@ -121,3 +122,32 @@ async def test_replacing_one_import_is_enough(tmp_path: Path, backend: Elsewhere
     told = [messages for messages in sent(server) if "Be kind." in system(messages)]
     assert LINE in system(told[0]) and f"{folder}/user/role.md" in system(told[0]) and BODY in json.dumps(told[-1])
     assert said_in(folder, "one")[-1] == ("assistant", "Saved.") and (backend is None or backend.commands > 0)
+
+
+async def test_instructions_for_the_choice_are_heeded(tmp_path: Path) -> None:
+    """The user's own stand before the memory's, and only what is set is said."""
+    (tmp_path / "Memory").mkdir()
+    (tmp_path / "Memory/home.md").write_text(HOME)
+    for own in (None, "Prefer what is about cities."):
+        parameters = MemoryMiddleware.Parameters(**({"retrieval_instructions": own} if own else {}))
+        with OpenAIServer(
+            lambda request: Answer(calls=[("generate_structured_output", PICK_HOME)]) if _chooses(request) else "Hi."
+        ) as server:
+            middleware = MemoryMiddleware(workdir=str(tmp_path), parameters=parameters)
+            agent = Agent("host", "Be kind.", _model(server), Toolkit(), [middleware], AgentState(session_id="one"))
+            await agent.reply(UserMsg("user", "Hello"))
+            await middleware.close()
+        [chosen] = [request.json["messages"] for request in server.requests if _chooses(request.json)]
+        assert json.dumps(chosen).count("Prefer what is about cities.") == bool(own)
+        assert MemoryMiddleware.Parameters().retrieval_instructions[:40] not in json.dumps(chosen)
+
+
+def _chooses(request: Any) -> bool:
+    return "generate_structured_output" in json.dumps(request.get("tools", ""))
+
+
+def test_what_can_not_be_set_is_said(tmp_path: Path) -> None:
+    """A parameter that has no sense here is not passed over in silence; its default is."""
+    parameters = MemoryMiddleware.Parameters(retrieval_max_tokens_per_frontmatter=64)
+    with pytest.raises(ConfigError, match="retrieval_max_files limits"):
+        MemoryMiddleware(workdir=str(tmp_path), parameters=parameters)
