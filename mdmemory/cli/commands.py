@@ -32,7 +32,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "History": {
         "log": ("history_commands", "Show what happened, the latest first."),
         "diff": ("history_commands", "Show what an event changed, or what is different since."),
-        "blame": ("history_commands", "Show which event, and which session, each line of a file comes from."),
+        "blame": ("history_commands", "Show where each line of a file comes from."),
         "undo": ("history_commands", "Take back an event, a session, or everything since a time."),
         "restore": ("history_commands", "Bring a file back as it was; a deleted one needs no --at."),
         "purge": ("history_commands", "Forget for good: no undo brings it back."),
