@@ -9,8 +9,9 @@ from mdmemory.backends.protocol import ABSENT, LOG, Append, Backend, Delete, Fil
 from mdmemory.errors import InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import history, index
 from mdmemory.files.changes import merge
-from mdmemory.folder.commit import header_of, index_text, listing, tombstones
+from mdmemory.folder.commit import header_of, index_text, listing
 from mdmemory.folder.known import INDEX
+from mdmemory.folder.tombstones import tombstones
 
 logger = logging.getLogger("mdmemory")
 
@@ -36,7 +37,11 @@ async def heal(backend: Backend, intent: history.Intent, listed: Mapping[str, in
     ops = [op for change in intent.files for op in _forward(change, found, was)]
     done = Append(LOG, history.done_line(intent.id), done_mark(intent.id))
     gone = [change for change in intent.files if change.after is None and change.path not in moves_in(intent)]
-    forget = tombstones([(change.path, header_of(change.path, _kept(found, change.before))) for change in gone], intent.at)
+    forget = tombstones(
+        [(change.path, header_of(change.path, _kept(found, change.before))) for change in gone],
+        intent.at,
+        [(change.path, header_of(change.path, _kept(found, change.after))) for change in intent.files if change.restored],
+    )
     try:
         await backend.commit(intent.id, [*ops, *forget, done])
     except (InvalidPath, UnsafeFile) as error:

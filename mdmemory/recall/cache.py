@@ -82,12 +82,13 @@ class Cache:
     def renewed(self) -> Cache:
         """An empty cache in place of this one; in memory when a file can't be had, or was no use the last time."""
         self.close()
-        if self.file is not None and not self._is_renewed:
+        if self.file is not None:
             with suppress(sqlite3.Error, OSError):
                 _delete(self.file)
-                made = Cache(self.file)
-                made._is_renewed = True
-                return made
+                if not self._is_renewed:
+                    made = Cache(self.file)
+                    made._is_renewed = True
+                    return made
         return Cache()
 
     def close(self) -> None:
