@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote as percent
 
-from mdmemory.files.history import FileChange, Intent, hashed_path, read_line
+from mdmemory.files.history import Intent, hashed_path, read_line
 from mdmemory.files.journal import Message
 from mdmemory.files.strict_yaml import quote
 
@@ -114,7 +114,7 @@ def _rewritten(said: Intent, dropped: Collection[tuple[str, str]], new_etags: Ma
         before, after = (new_etags.get(etag, etag) if etag else None for etag in (file.before, file.after))
         is_nothing = before == after and file.before != file.after
         if (said.id, file.path) not in dropped and not is_nothing:
-            files.append(FileChange(shown(file.path), before, after, file.restored))
+            files.append(replace(file, path=shown(file.path), before=before, after=after))
     added = tuple(replace(file, path=shown(file.path)) for file in said.added if (said.id, file.path) not in dropped)
     is_about = len(files) + len(added) < len(said.files) + len(said.added)
     reason = MARK if is_about and not wanted.is_text else wanted.without(said.reason)
