@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from folders import in_memory, index_of, log_of, memory, objects_of, on_disk, visible
+from local_shell import KINDS, LocalShell
 
 from mdmemory.backends.protocol import etag_of
+from mdmemory.backends.shell import ShellBackend
 from mdmemory.care import history
 from mdmemory.errors import InvalidArguments, PermissionDenied
 from mdmemory.files.changes import Append, Create, Delete, Rename, Replace
@@ -72,16 +74,20 @@ async def test_a_text_goes_wherever_it_stands(tmp_path: Path) -> None:
     root = tmp_path / "memory"
     folder = await seeded(on_disk(root, cache=Cache(cache)))
     await folder.apply([Create(f"about-{SECRET}.md", TEA.replace(b"Tea", b"More"))], "agent:monday", f'Write "{SECRET}"')
+    await folder.apply([Create(f"named-{SECRET}.md", TEA.replace(b"Tea", b"Named"))], "agent:monday", "Write")
     await folder.apply([Append("tea.md", f"And {SECRET}.\n".encode())], "agent:monday", "Add")
     await folder.apply([Delete(f"about-{SECRET}.md")], "person", "forget")
     purged = await purge(folder, text=SECRET)
-    assert purged.files == ("tea.md",) and purged.left == ()
+    assert purged.files == ("named-purged.md", "tea.md") and purged.left == ()
     await folder.close()
     assert holding(tmp_path, SECRET) == []
     again = on_disk(root)
     await again.refresh()
+    assert [event.files[0].kind for event in await history.events(again, path="named-purged.md")] == ["created"]
     edited = next(event for event in await history.events(again) if event.author == "agent:tuesday")
     await history.undo(again, edited)
+    await history.restore(again, "about-purged.md")
+    assert visible(root)["about-purged.md"] == TEA.replace(b"Tea", b"More")
     assert visible(root)["home/locker.md"] == OLD.replace(SECRET.encode(), b"(purged)")
     assert (await purge(again, text=SECRET)).commits == 0
     assert all("done" in entry or entry["files"] or entry["added"] for entry in log_of(root))
@@ -120,20 +126,24 @@ async def test_what_is_left_is_told(tmp_path: Path) -> None:
     """D3: other files that say the same, files that are no memory, and a git repository around are named."""
     folder = await seeded(on_disk(tmp_path, {"copy.md": OLD, "photo.txt": SECRET, ".git/config": SECRET, ".obsidian/work": SECRET}))
     purged = await purge(folder, ["home/locker.md"])
-    assert {left.where for left in purged.left} == {"copy.md", "MEMORY.md"}
+    assert {left.where for left in purged.left} == {"copy.md"}
     assert any("git repository" in told for told in purged.beyond)
     purged = await purge(folder, text=SECRET)
     assert [(left.where, left.what) for left in purged.left] == [("photo.txt", "1 place"), (".obsidian/work", "1 place")]
 
 
-async def test_in_a_sandbox_with_three_verbs() -> None:
+@pytest.mark.parametrize("kind", ["memory", *KINDS])
+async def test_in_a_sandbox_with_three_verbs(kind: str, tmp_path: Path) -> None:
     """D3: where nothing can be listed, all that the log names is purged with the same verbs as any save."""
-    folder = await seeded(in_memory())
+    root = tmp_path / "memory"
+    shell = None if kind == "memory" else ShellBackend(LocalShell(kind, tmp_path), str(root))
+    folder = await seeded(in_memory() if shell is None else MemoryFolder(shell))
     purged = await purge(folder, text=SECRET)
     assert purged.left == () and any("sandbox" in told for told in purged.beyond)
     purged = await purge(folder, ["home"])
     assert purged.left == () and purged.files == ("home/locker.md",)
     assert [event.files[0].path for event in await history.events(folder)] == ["tea.md"]
+    assert not root.exists() or holding(root, "locker") == holding(root, SECRET) == []
 
 
 async def test_what_can_not_be_purged(tmp_path: Path) -> None:

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 from folders import in_memory, log_of, memory, on_disk, visible
+from local_shell import KINDS, LocalShell
 
 from mdmemory import Config
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.protocol import LOG, etag_of
+from mdmemory.backends.shell import ShellBackend
 from mdmemory.care import history
 from mdmemory.errors import ConfigError, NotThere
 from mdmemory.files.changes import Create, Replace
-from mdmemory.files.history import object_path
+from mdmemory.files.history import FileChange, Intent, done_line, object_path
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.retention import RETAINED, shorten
 
@@ -32,7 +34,9 @@ async def with_versions(folder: MemoryFolder, count: int, size: int = 20) -> Mem
     await folder.apply([Create("a.md", version(0, size))], "agent:s0", "Write")
     for number in range(1, count):
         before = version(number - 1, size)
-        await folder.apply([Replace("a.md", version(number, size), etag_of(before), before)], f"agent:s{number}", "Edit")
+        await folder.apply(
+            [Replace("a.md", version(number, size), etag_of(before), before)], f"agent:s{number}", "Edit " + "x" * 1_000
+        )
     return folder
 
 
@@ -70,16 +74,35 @@ async def test_what_is_too_old_is_dropped_at_an_open(tmp_path: Path) -> None:
 async def test_what_is_too_much_is_dropped(tmp_path: Path) -> None:
     """M3: above the size, the oldest go until the rest fits; on every backend, whether it can list its objects or not."""
     for folder in (on_disk(tmp_path), in_memory()):
-        await with_versions(folder, 500, 4_000)
-        assert await shorten(folder.backend, Config(history_bytes=1_000_000))
-        assert not await shorten(folder.backend, Config(history_bytes=1_000_000))
+        await with_versions(folder, 160, 4_000)
+        assert await shorten(folder.backend, Config(history_bytes=500_000))
+        assert not await shorten(folder.backend, Config(history_bytes=500_000))
         events = await history.events(folder)
-        assert 200 < len(events) < 260 and events[0].session == "s499"
-        names = [object_path(etag_of(version(n, 4_000))) for n in (0, 100, 499)]
+        assert 70 < len(events) < 110 and events[0].session == "s159"
+        names = [object_path(etag_of(version(n, 4_000))) for n in (0, 40, 159)]
         found = await folder.backend.read(dict.fromkeys(names))
         assert [getattr(found[name], "kind", "there") for name in names] == ["absent", "absent", "there"]
         await history.restore(folder, "a.md", events[-2])
-        assert await folder.read("a.md") != version(499, 4_000)
+        assert await folder.read("a.md") != version(159, 4_000)
+
+
+@pytest.mark.parametrize("kind", ["disk", *KINDS])
+async def test_a_log_larger_than_any_file(kind: str, tmp_path: Path) -> None:
+    """M3: a log of 8 MB is shortened in one commit, which is heeded by those that had read it before."""
+    disk = LocalBackend(tmp_path / "memory")
+    backend = disk if kind == "disk" else ShellBackend(LocalShell(kind, tmp_path), str(tmp_path / "memory"))
+    other = await with_versions(MemoryFolder(disk), 1)
+    then, lines = datetime.now(UTC) - timedelta(days=100), []
+    for number in range(160):
+        change = FileChange(f"n{number}.md", None, f"{number:064x}")
+        lines.append(Intent(f"{number:032x}", then, "agent:x", "x" * 50_000, (change,)).line() + done_line(f"{number:032x}"))
+    young = (tmp_path / "memory" / LOG).read_bytes()
+    (tmp_path / "memory" / LOG).write_bytes(b"".join(lines) + young)
+    while await shorten(backend, Config()):
+        pass
+    assert (tmp_path / "memory" / LOG).read_bytes().startswith(young)
+    await other.apply([Replace("a.md", version(1), etag_of(version(0)), version(0))], "agent:s1", "Edit")
+    assert [event.session for event in await history.events(other)] == ["s1", "s0"]
 
 
 async def test_small_and_young_histories_are_not_looked_through(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ _ESCAPED: Final = re.compile(r"^\\(?=\\*## [A-Za-z][A-Za-z0-9_-]* · \d{4}-)|(?<
 _OWN_ID: Final = re.compile("[0-9a-f]{16}")
 _UNSAFE_IN_NAME: Final = re.compile(r'^[.-]|^ | $|[\x00-\x1f\x7f/\\%:*?"<>|]')
 _PATH: Final = re.compile(rf"{JOURNAL}\d{{4}}/\d\d/(.+)\.md")
-_DESCRIPTION: Final = re.compile(r"(?<=\n)description: [^\n]*\n")
+_DESCRIPTION: Final = re.compile(r"\A(\n---\n(?:[^\n-][^\n]*\n)*?)description: [^\n]*\n")  # in the frontmatter
 _JSON: Final = "```json\n"
 
 
@@ -217,7 +217,7 @@ def rewritten(data: bytes, change: Callable[[Message], Mapping[str, Any] | None]
             head = None
     parts.append(text[position:])
     if count:
-        parts[0] = _DESCRIPTION.sub("", parts[0], count=1)
+        parts[0] = _DESCRIPTION.sub(r"\1", parts[0])
     return "".join(parts)[1:].encode("utf-8", "surrogateescape"), count
 
 

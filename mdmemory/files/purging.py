@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote as percent
 
-from mdmemory.files.history import Intent, hashed_path, read_line
+from mdmemory.errors import InvalidMemoryFile
+from mdmemory.files.history import FileChange, Intent, hashed_path, read_line
 from mdmemory.files.journal import Message
+from mdmemory.files.memory_file import parse
 from mdmemory.files.strict_yaml import quote
 
 MARK: Final = "(purged)"
+IN_PATH: Final = b"purged"
 _LONG: Final = 20  # characters from which on a line is known by itself
 
 
@@ -36,12 +39,22 @@ class Wanted:
         """Whether it is there."""
         return self.pattern.search(data) is not None
 
+    def without_entries(self, data: bytes) -> bytes:
+        """Entries, a line each, without those in which it is."""
+        return b"".join(line for line in data.splitlines(keepends=True) if not self.find(line))
+
     def without(self, text: str) -> str:
         """A text, or a value, without it."""
         data = text.encode(errors="surrogatepass")
         if self.is_text:
             return self.pattern.sub(MARK.encode(), data).decode(errors="surrogatepass")
         return MARK if self.find(data) else text
+
+    def without_in_path(self, path: str) -> str:
+        """A path without it, if it is a text: a name that needs no quotes in a shell."""
+        if not self.is_text:
+            return path
+        return self.pattern.sub(IN_PATH, path.encode(errors="surrogatepass")).decode(errors="surrogatepass")
 
 
 def a_text(text: str) -> Wanted:
@@ -50,12 +63,21 @@ def a_text(text: str) -> Wanted:
 
 
 def a_file(names: Collection[str], contents: Collection[bytes]) -> Wanted:
-    """What a file was called and held: its paths, and its lines of 20 characters and more."""
-    lines = {line.strip() for data in contents for line in data.decode("utf-8", "replace").split("\n")}
-    long = [form for line in lines if len(line) >= _LONG for form in _forms(line.removeprefix("description: ").strip("\"'"))]
+    """What a file was called and held: its paths, its description, and its lines of 20 characters and more."""
+    lines = {line.strip() for data in contents for line in _words(data)}
+    long = [form for line in lines if len(line) >= _LONG for form in _forms(line)]
     paths = [rf"(?<![\w./-])(?:\.{{1,2}}/)*{re.escape(form)}(?![\w-]|\.\w)" for name in names for form in (name, percent(name))]
     texts = (re.escape(form) for form in sorted(long, key=len, reverse=True))
     return Wanted(re.compile("|".join([*paths, *texts]).encode()), False)
+
+
+def _words(data: bytes) -> list[str]:
+    """The body's lines and the description; a file that can't be read is all body."""
+    try:
+        file = parse("", data)
+    except InvalidMemoryFile:
+        return data.decode("utf-8", "replace").split("\n")
+    return [file.header.description, *file.body.split("\n")]
 
 
 def _forms(text: str) -> list[str]:
@@ -106,19 +128,27 @@ def rewritten_log(
 
 
 def _rewritten(said: Intent, dropped: Collection[tuple[str, str]], new_etags: Mapping[str, str], wanted: Wanted) -> Intent:
-    def shown(text: str) -> str:
-        return wanted.without(text) if wanted.is_text else text
-
     files = []
     for file in said.files:
         before, after = (new_etags.get(etag, etag) if etag else None for etag in (file.before, file.after))
         is_nothing = before == after and file.before != file.after
         if (said.id, file.path) not in dropped and not is_nothing:
-            files.append(replace(file, path=shown(file.path), before=before, after=after))
-    added = tuple(replace(file, path=shown(file.path)) for file in said.added if (said.id, file.path) not in dropped)
+            files.append(replace(file, path=wanted.without_in_path(file.path), before=before, after=after))
+    if wanted.is_text:
+        files = [file for file in files if not _is_renamed_to_itself(file, files)]
+    added = tuple(
+        replace(file, path=wanted.without_in_path(file.path)) for file in said.added if (said.id, file.path) not in dropped
+    )
     is_about = len(files) + len(added) < len(said.files) + len(said.added)
     reason = MARK if is_about and not wanted.is_text else wanted.without(said.reason)
-    return replace(said, author=shown(said.author), reason=reason, files=tuple(files), added=added)
+    return replace(
+        said, author=wanted.without(said.author) if wanted.is_text else said.author, reason=reason, files=tuple(files), added=added
+    )
+
+
+def _is_renamed_to_itself(file: FileChange, files: Sequence[FileChange]) -> bool:
+    """Whether a file was renamed only in what went from its name."""
+    return any(other.path == file.path and (other.before, other.after) == (file.after, file.before) for other in files)
 
 
 def rewritten_tombstones(data: bytes, names: Collection[str], wanted: Wanted) -> bytes:

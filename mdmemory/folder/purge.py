@@ -17,8 +17,8 @@ from typing import Final
 from mdmemory.backends.paths import owner
 from mdmemory.backends.protocol import ABSENT, LOG, Backend, File, Op, Put, etag_of
 from mdmemory.errors import Conflict, InvalidArguments, InvalidMemoryFile, PermissionDenied, Unavailable
-from mdmemory.files.changes import Change, Delete, Replace
-from mdmemory.files.history import TOMBSTONES, Intent, object_path, read_log
+from mdmemory.files.changes import Change, Delete, Rename, Replace
+from mdmemory.files.history import PROPOSALS, TOMBSTONES, Intent, object_path, read_log
 from mdmemory.files.journal import rewritten, session_of
 from mdmemory.files.memory_file import Header, parse
 from mdmemory.files.purging import Wanted, a_file, a_text, rewritten_log, rewritten_tombstones, without_it, without_lines
@@ -176,7 +176,11 @@ class _Purge:
 
     async def _replace(self, wanted: Wanted) -> list[str]:
         """Replace a text in every file that can be read; then in people's lines of the index, as ours have followed."""
-        changed: list[str] = []
+        named = [path for path in sorted(self._part.files) if wanted.find(path.encode())]
+        moves = [Rename(self._prefix + path, self._prefix + wanted.without_in_path(path)) for path in named]
+        if moves:
+            await self._whole.apply(moves, self._author, "purge")
+        changed = [move.new_path.removeprefix(self._prefix) for move in moves]
         for paths in (sorted(self._part.files), [INDEX]):
             found = await self._part.read_many(paths)
             changes: list[Change] = []
@@ -187,7 +191,7 @@ class _Purge:
             if changes:
                 await self._whole.apply(changes, self._author, "purge")
                 changed += [change.path.removeprefix(self._prefix) for change in changes]
-        return changed
+        return sorted(set(changed))
 
     async def _rewrite(self, target: _Targets) -> tuple[int, int]:
         """Take it out of the log, the objects, the tombstones and what is known of other folders, in one commit."""
@@ -228,14 +232,16 @@ class _Purge:
         return new
 
     async def _others(self, target: _Targets) -> list[Op]:
-        """The tombstones, and the index lines that other folders had, without it."""
+        """The tombstones, what waits for a person, and the index lines that other folders had, without it."""
         bases = [path for path in own_files(self._backend) or () if path.startswith(SYNC)]
-        found = await self._backend.read(dict.fromkeys([TOMBSTONES, *bases]))
+        found = await self._backend.read(dict.fromkeys([TOMBSTONES, PROPOSALS, *bases]))
         ops: list[Op] = []
         for path, file in found.items():
             if isinstance(file, File) and file.etag:
-                is_base = path != TOMBSTONES
-                new = _base(file.data, target) if is_base else rewritten_tombstones(file.data, target.names, target.wanted)
+                if path == TOMBSTONES:
+                    new = rewritten_tombstones(file.data, target.names, target.wanted)
+                else:
+                    new = target.wanted.without_entries(file.data) if path == PROPOSALS else _base(file.data, target)
                 if new != file.data:
                     ops.append(Put(path, new, file.etag))
         return ops

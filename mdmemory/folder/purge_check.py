@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from mdmemory.backends.protocol import LOG, MAX_FILE_BYTES, Backend, File, Range
-from mdmemory.files.history import OBJECTS, TOMBSTONES, object_path, read_log
+from mdmemory.files.history import OBJECTS, PROPOSALS, TOMBSTONES, object_path, read_log
 from mdmemory.files.purging import Wanted
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.retention import RETAINED
-from mdmemory.folder.sweeping import named_in, read_whole
+from mdmemory.folder.sweeping import SYNC, named_in, read_whole
 
 AT_ONCE: Final = 100
 OVERLAP: Final = 65_536
@@ -50,14 +50,11 @@ async def what_is_left(part: MemoryFolder, wanted: Wanted) -> list[Left]:
     else:
         names, found = await _elsewhere(part.backend, wanted, log)
     left = [Left(path, "its name") for path in names]
-    left += [
-        Left(of.get(path, path), "an earlier version" if path.startswith(OBJECTS) else _places(count))
-        for path, count in found.items()
-    ]
+    left += [Left(of.get(path, path), _what(path, count)) for path, count in found.items()]
     cache = part.catalog.cache.file
     if cache is not None:
         others = await asyncio.to_thread(_on_disk, cache.parent, wanted)
-        left += [Left(f"the cache {name}", _places(count)) for name, count in others[1].items() if name != cache.name]
+        left += [Left(f"the cache {name}", _places(count)) for name, count in others[1].items() if not name.startswith(cache.name)]
     return list(dict.fromkeys(left))
 
 
@@ -70,6 +67,12 @@ def beyond(backend: Backend) -> tuple[str, ...]:
     elif any((place / GIT).exists() for place in (root, *root.parents)):
         told.append("the git repository that the folder is in: its commits, if they have it, need git filter-repo")
     return tuple(told)
+
+
+def _what(path: str, count: int) -> str:
+    if path.startswith(OBJECTS):
+        return "an earlier version"
+    return "its path, until the next pull or push" if path.startswith(SYNC) else _places(count)
 
 
 def _places(count: int) -> str:
@@ -112,7 +115,7 @@ def _count(parts: Iterable[bytes], wanted: Wanted) -> int:
 async def _elsewhere(backend: Backend, wanted: Wanted, log: bytes) -> tuple[list[str], Mapping[str, int]]:
     scan = await backend.scan()
     names = [path for path in scan.files if wanted.is_text and wanted.find(path.encode(errors="surrogateescape"))]
-    paths = [*scan.files, LOG, TOMBSTONES, RETAINED, *map(object_path, sorted(named_in(log)))]
+    paths = [*scan.files, LOG, TOMBSTONES, PROPOSALS, RETAINED, *map(object_path, sorted(named_in(log)))]
     found = Counter[str]()
     for start in range(0, len(paths), AT_ONCE):
         parts = await backend.read(dict.fromkeys(paths[start : start + AT_ONCE], Range(0, MAX_FILE_BYTES)))

@@ -22,7 +22,7 @@ RETAINED: Final = ".mdmemory/retained"
 """When the history was last looked through."""
 EVERY: Final = timedelta(days=1)
 EVERY_COMMITS: Final = 500  # of one process, which may run for months
-AT_ONCE: Final = 5_000  # objects that go in one commit, but for those of one line of the log
+AT_ONCE: Final = 1_000  # objects that go in one commit, but for those of one line of the log
 
 
 class Retention:

@@ -7,7 +7,6 @@ await fix(memory.folder, findings)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mdmemory.care.doctor.examination import Progress, examine, worst
 from mdmemory.care.doctor.findings import Finding
@@ -42,7 +41,7 @@ async def fix(folder: Folder, findings: Sequence[Finding], author: str = "doctor
         await folder.refresh()  # the index was made meanwhile
         return await fix(folder, findings, author)
     changed = {change.path for change in changes}
-    places = {finding: _index_of(folder, finding) if finding.code in FIXABLE else finding.path for finding in findings}
+    places = {finding: finding.mount + INDEX if finding.code in FIXABLE else finding.path for finding in findings}
     return [finding for finding in findings if finding.is_fixable and places[finding] in changed]
 
 
@@ -56,14 +55,5 @@ async def repair(folder: Folder) -> list[Finding]:
         Unavailable, PermissionDenied, Conflict: as `fix`.
     """
     await folder.refresh()
-    findings = [
-        replace(finding, path=prefix + finding.path)
-        for prefix, part in parts_of(folder).items()
-        for finding in await check_index(part)
-    ]
+    findings = [each.seen_from(prefix) for prefix, part in parts_of(folder).items() for each in await check_index(part)]
     return await fix(folder, findings)
-
-
-def _index_of(folder: Folder, finding: Finding) -> str:
-    """The index in which a file has its line."""
-    return max((prefix for prefix in parts_of(folder) if finding.path.startswith(prefix)), key=len) + INDEX

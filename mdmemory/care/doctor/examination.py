@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
 from mdmemory.backends.protocol import LOG, File, FileProblem, Range
 from mdmemory.care.alike import alike
@@ -17,6 +18,7 @@ from mdmemory.care.doctor.names import check_alike, check_names, check_order
 from mdmemory.care.history import events
 from mdmemory.errors import ConfigError, Unavailable
 from mdmemory.files.history import object_path
+from mdmemory.files.memory_file import parse
 from mdmemory.files.secrets import find_secrets
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.known import INDEX, etag_in
@@ -26,7 +28,7 @@ from mdmemory.folder.search import filed
 from mdmemory.recall.tokens import tokens
 
 READ_AT_ONCE = 100
-MAX_COMPARED_BYTES = 64_000  # of a file, for what says the same
+MAX_COMPARED_CHARS = 64_000  # of a file, for what says the same
 Progress = Callable[[int, int], None]
 """Is told how many files are done, and how many there are."""
 
@@ -42,10 +44,10 @@ async def examine(folder: Folder, progress: Progress = lambda done, total: None)
     total = sum(len(part.files) for part in parts.values())
     for prefix, part in parts.items():
         try:
-            own = await _examine(part, lambda count, before=done: progress(before + count, total), is_mount=bool(prefix))
+            own = await _examine(part, partial(_told, progress, done, total), is_mount=bool(prefix))
         except Unavailable as error:
             own = [Finding("unavailable", "", None, str(error))]
-        findings += [replace(finding, path=prefix + finding.path) for finding in own]
+        findings += [finding.seen_from(prefix) for finding in own]
         done += len(part.files)
     if not _can_find_secrets():
         findings.append(Finding("secrets-unchecked", "", None, "the scanner for secrets is not installed"))
@@ -53,12 +55,17 @@ async def examine(folder: Folder, progress: Progress = lambda done, total: None)
     return [*findings, *(Finding("hidden", path, None, reason) for path, reason in hidden.items())]
 
 
+def _told(progress: Progress, before: int, total: int, count: int) -> None:
+    progress(before + count, total)
+
+
 async def _examine(folder: MemoryFolder, progress: Callable[[int], None], *, is_mount: bool) -> list[Finding]:
     if not folder.scanned:
         await folder.refresh()
     findings, terms = await _files(folder, progress)
-    findings += [*check_names(folder.files), *check_order(filed(folder.files, lambda path: ""))]
-    findings += check_alike(await asyncio.to_thread(alike, terms))
+    names = list(check_names(folder.files))
+    findings += [*names, *check_order(filed(folder.files, lambda path: ""))]
+    findings += check_alike(await asyncio.to_thread(alike, terms), {finding.path for finding in names})
     findings += [Finding("skipped", path, None, reason) for path, reason in folder.skipped.items()]
     findings += await _history(folder)
     findings.sort(key=lambda finding: (finding.path, finding.line or 0, finding.code))
@@ -84,8 +91,11 @@ def _checked(folder: MemoryFolder, found: Mapping[str, File | FileProblem]) -> t
         if known is None:  # deleted meanwhile
             continue
         findings += check_file(path, known, file, folder.types, today)
-        if isinstance(file, File) and known.header is not None:
-            text = file.data[:MAX_COMPARED_BYTES].decode("utf-8", "replace")
+        if (
+            isinstance(file, File) and known.header is not None and etag_in(known) in (None, file.etag)
+        ):  # else it was changed meanwhile
+            body = parse(path, file.data).body[:MAX_COMPARED_CHARS]
+            text = f"{known.header.name}\n{known.header.description}\n{body}"
             terms[path] = frozenset(tokens(text, folder.config.languages))
     return findings, terms
 

@@ -65,7 +65,7 @@ def _header(path: str, known: Known, header: Header, types: Mapping[str, str], t
             yield Finding("bad-date", path, None, f"{key} is {text!r}, which is no date")
     if begins and ends and begins > ends:
         yield Finding("bad-date", path, None, f"it is valid from {header.valid_from} until {header.valid_until}: never")
-    if ends and ends < today:
+    elif ends and ends < today:
         yield Finding("expired", path, None, f"it was valid until {header.valid_until}")
     elif header.type == "project" and (age := (today - known.day).days) > STALE_DAYS:
         yield Finding("stale", path, None, f"it was last changed {age} days ago")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mdmemory.care.doctor.kinds import KINDS, Kind
@@ -18,6 +18,7 @@ class Finding:
         line: 1-based, where one can be named.
         message: what is there.
         is_fixable: whether `fix` mends it.
+        mount: the prefix of the mount in which it was found; "" for the home.
     """
 
     code: str
@@ -25,6 +26,16 @@ class Finding:
     line: int | None
     message: str
     is_fixable: bool = False
+    mount: str = ""
+
+    def seen_from(self, prefix: str) -> Finding:
+        """The same, of a folder that is mounted there."""
+        return replace(self, path=prefix + self.path, mount=prefix)
+
+    @property
+    def inside(self) -> Finding:
+        """The same, as the folder in which it was found sees it."""
+        return replace(self, path=self.path.removeprefix(self.mount), mount="")
 
     @property
     def kind(self) -> Kind:

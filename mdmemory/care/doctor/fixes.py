@@ -23,7 +23,7 @@ Edit = Callable[[MemoryFolder, str, bytes, Finding], bytes]
 async def fixes(folder: Folder, findings: Sequence[Finding]) -> list[Change]:
     """The changes that mend these findings, one a file: `folder.apply` takes them, with `dry_run` to see what would be.
 
-    What is no longer as the findings say is left out.
+    What is no longer as the findings say is left out; of an index all is mended at once.
 
     Raises:
         Unavailable: the folder can't be looked at.
@@ -34,15 +34,13 @@ async def fixes(folder: Folder, findings: Sequence[Finding]) -> list[Change]:
     parts = {prefix: part for prefix, part in parts_of(folder).items() if prefix in writable}
     by_part: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
-        prefix = max((prefix for prefix in parts_of(folder) if finding.path.startswith(prefix)), key=len)
-        if finding.is_fixable and prefix in parts:
-            by_part[prefix].append(replace(finding, path=finding.path.removeprefix(prefix)))
+        if finding.is_fixable and finding.mount in parts:
+            by_part[finding.mount].append(finding.inside)
     return [_with(prefix, change) for prefix, found in by_part.items() for change in await _fixes(parts[prefix], found)]
 
 
 async def _fixes(folder: MemoryFolder, findings: Sequence[Finding]) -> list[Change]:
-    of_index = [finding for finding in findings if finding.code in FIXABLE]
-    changes = await repaired_index(folder, of_index) if of_index else []
+    changes = await repaired_index(folder) if any(finding.code in FIXABLE for finding in findings) else []
     by_path: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         if finding.code in _FIXES:
@@ -85,7 +83,7 @@ def quoted(folder: MemoryFolder, path: str, data: bytes, finding: Finding) -> by
         raise InvalidMemoryFile(path, "there is no such line", finding.line)
     rest = head[field.end :].split("\n", 1)[0]
     value = f"{field.value}{rest.rstrip()}"
-    end = field.end + len(rest.rstrip("\r"))
+    end = field.end + len(rest.rstrip())
     changed = encode(path, mark + text[: parts.start] + head[: field.start] + quote(value) + head[end:] + text[parts.end :])
     wanted = {each.key: each.value for each in fields} | {field.key: value}
     if parse(path, changed).header.fields != wanted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from mdmemory.backends.protocol import File, FileProblem, etag_of
 from mdmemory.care.doctor.findings import Finding
@@ -46,8 +46,8 @@ async def check_index(folder: MemoryFolder) -> list[Finding]:
     return [*findings, Finding("index-full", INDEX, None, full)] if full else findings
 
 
-async def repaired_index(folder: MemoryFolder, findings: Collection[Finding]) -> list[Change]:
-    """The change that gives files their lines and takes away those that lead nowhere, as these findings say."""
+async def repaired_index(folder: MemoryFolder) -> list[Change]:
+    """The change that gives every file that should have one its line, and takes away lines that lead nowhere."""
     data = (await folder.read_many([INDEX]))[INDEX]
     if isinstance(data, FileProblem) and data.kind != "absent":
         return []  # could not look is not absent; `check_index` says so
@@ -56,22 +56,15 @@ async def repaired_index(folder: MemoryFolder, findings: Collection[Finding]) ->
         text = decode(INDEX, before)
     except InvalidMemoryFile:
         return []
-    missing = {finding.path for finding in findings if finding.code == "no-pointer"}
-    lines = {finding.line for finding in findings if finding.code == "dead-pointer"}
-    faults = [fault for fault in drift(text, folder.listed, folder.limits) if not _unseen(folder, fault.path)]
-    changed: dict[str, tuple[index.Listed | None, index.Listed | None]] = {}
-    for fault in faults:
-        if fault.kind == "dead" and fault.line in lines:
-            changed[fault.path] = (None, None)
-        elif fault.kind == "missing" and fault.path in missing:
-            changed[fault.path] = (folder.listed[fault.path],) * 2
-    if missing and len(changed) == sum(fault.kind in ("missing", "dead") for fault in faults):  # all of it: the cut is made anew
-        changed |= {path: (listed, listed) for path, listed in folder.listed.items()}
+    faults = drift(text, folder.listed, folder.limits)
+    dead: dict[str, tuple[index.Listed | None, index.Listed | None]] = {
+        fault.path: (None, None) for fault in faults if fault.kind == "dead" and not _unseen(folder, fault.path)
+    }
+    changed = dead | {path: (listed, listed) for path, listed in folder.listed.items()}
     after = index.update(text, changed, folder.listed, folder.limits).text.encode()
     if after == before:
         return []
-    is_new = isinstance(data, FileProblem)
-    return [Create(INDEX, after) if is_new else Replace(INDEX, after, etag_of(before), before)]
+    return [Create(INDEX, after) if isinstance(data, FileProblem) else Replace(INDEX, after, etag_of(before), before)]
 
 
 def _unseen(folder: MemoryFolder, path: str) -> bool:

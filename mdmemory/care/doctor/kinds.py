@@ -100,12 +100,12 @@ KINDS: Mapping[str, Kind] = {
     "hidden": Kind("warning", "A mount stands over it, so nobody sees it here.", "Rename it, or mount the folder elsewhere."),
     "unavailable": Kind("error", "A mount that can't be looked at gives agents nothing.", "Check that it is there and readable."),
     "no-history": Kind(
-        "error", "Without the folder .mdmemory nothing can be saved or taken back.", "Move what lies in its place away."
+        "error", "Without its log nothing can be saved or taken back.", "Look at its rights, or at what lies in its place."
     ),
     # the index
     "no-pointer": Kind("warning", "Agents learn of a file from its line in the index.", "Give it a line.", is_fixable=True),
     "dead-pointer": Kind("warning", "An agent that follows the line finds nothing.", "Take the line away.", is_fixable=True),
-    "dead-link": Kind("info", "A reader of the index who follows it finds nothing.", "Mend the link, or leave it for a file to come."),
+    "dead-link": Kind("info", "A reader of the index who follows it finds nothing.", "Mend the link."),
     "double-pointer": Kind("info", "The file takes two lines of an index with few.", "Keep the one that says more."),
     "other-words": Kind(
         "info", "The index says something else than the file; your words stay, as they may be better.", "Compare the two."

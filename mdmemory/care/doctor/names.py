@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from mdmemory.backends.paths import collision_key
 from mdmemory.care.alike import Pair
@@ -33,8 +33,8 @@ def check_names(files: Mapping[str, Known]) -> Iterator[Finding]:
         if original := original_of(path):
             there = "" if original in files or original == INDEX else ", which is gone"
             is_same = original in files and etag_in(known) is not None and etag_in(known) == etag_in(files[original])
-            what = "with the same bytes" if is_same else "; merge the two by hand"
-            yield Finding("conflicted-copy", path, None, f"a sync program's other copy of {original}{there}{what}", is_same)
+            what = "it has the same bytes" if is_same else "merge the two by hand"
+            yield Finding("conflicted-copy", path, None, f"a sync program's other copy of {original}{there}; {what}", is_same)
     for paths in twins.values():
         for path in sorted(paths)[1:]:
             yield Finding("lookalike", path, None, f"is easily taken for {min(paths)}")
@@ -52,7 +52,13 @@ def check_order(filed: list[Filed]) -> Iterator[Finding]:
             yield Finding("supersedes-each-other", path, None, f"it and {', '.join(newer[path])} supersede each other")
 
 
-def check_alike(pairs: list[Pair]) -> Iterator[Finding]:
-    """What says much the same as another file."""
+def check_alike(pairs: list[Pair], named: Collection[str]) -> Iterator[Finding]:
+    """What says much the same as another file.
+
+    Args:
+        named: copies that are told of for their names.
+    """
     for pair in pairs:
-        yield Finding("duplicate", pair.other, None, f"says much the same as {pair.path} ({pair.share:.0%} of the words that count)")
+        if pair.path in named or pair.other in named:
+            continue
+        yield Finding("duplicate", pair.other, None, f"says much the same as {pair.path}: {pair.share:.0%} of the words that count")

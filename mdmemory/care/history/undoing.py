@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mdmemory.backends.paths import owner
 from mdmemory.backends.protocol import etag_of
 from mdmemory.care.history.contents import Content, Kept, Version, read_now, show, steps_of, versions, versions_of
-from mdmemory.care.history.log import Event, FileEvent, Moment, events, find, moment
+from mdmemory.care.history.log import Event, FileEvent, Moment, back_to, events, find, moment
 from mdmemory.care.history.views import is_index
 from mdmemory.errors import Conflict, InvalidArguments, NotThere
 from mdmemory.files import index
@@ -50,7 +50,7 @@ async def undo(
     await folder.refresh()
     chosen, reason = await _chosen(folder, event, session, since)
     ids = {each.id for each in chosen}
-    found = await events(folder, since=min(each.at for each in chosen))
+    found = await back_to(folder, chosen)
 
     def is_undone(each: Event, file: FileEvent) -> bool:
         return each.id in ids and _is_below(file.path, file.moved_from, paths)
