@@ -9,6 +9,7 @@ import click
 
 from mdmemory import __version__
 from mdmemory.cli.agent_commands import chat, demo, prompt
+from mdmemory.cli.consolidate_commands import consolidate, review
 from mdmemory.cli.doctor_command import doctor
 from mdmemory.cli.eval_commands import evals
 from mdmemory.cli.export_command import export
@@ -39,7 +40,7 @@ def main(context: click.Context) -> None:
 MEMORY = (init, ls, show, search, remember, forget, extract, fact, timeline, wake_up)
 CONVERSATIONS = (prompt, journal, context, chat, demo)
 HISTORY = (log, diff, blame, undo, restore, purge)
-UPKEEP = (doctor, import_, export, pull, push, watch, evals)
+UPKEEP = (doctor, consolidate, review, import_, export, pull, push, watch, evals)
 DOORS = (mcp,)
 for command in (*MEMORY, *CONVERSATIONS, *HISTORY, *UPKEEP, *DOORS):
     main.add_command(command)

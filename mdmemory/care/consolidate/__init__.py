@@ -12,7 +12,7 @@ from mdmemory.care.consolidate.losses import Losses, LostLine
 from mdmemory.care.consolidate.proposal import Kind, Proposal
 from mdmemory.care.consolidate.queue import find_proposal, list_proposals
 from mdmemory.care.consolidate.reviewing import accept, edit, reject
-from mdmemory.care.consolidate.running import Report, consolidate
+from mdmemory.care.consolidate.running import Report, consolidate, prompt_of
 
 __all__ = [
     "Cluster",
@@ -26,5 +26,6 @@ __all__ = [
     "edit",
     "find_proposal",
     "list_proposals",
+    "prompt_of",
     "reject",
 ]

@@ -77,6 +77,7 @@ async def consolidate(
     if model is None or dry_run:
         return Report(tuple(ground.clusters))
     run = _Run(folder, model, ground)
+    asked(0, len(ground.clusters))
     for number, cluster in enumerate(ground.clusters, 1):
         await run.take(cluster)
         asked(number, len(ground.clusters))
