@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -128,18 +128,16 @@ async def _read(place: Place, paths: Sequence[str]) -> dict[str, bytes]:
 
 async def _clusters(place: Place, queue: Queue, seen: _Seen, limit: int) -> list[Cluster]:
     ours = frozenset[str]().union(*queue.etags("accepted"), *(each.sources.values() for each in queue.waiting))
-    by_type = defaultdict[str | None, dict[str, AbstractSet[str]]](dict)
-    for path, terms in seen.terms.items():
+    types = dict[str, str | None]()
+    for path in seen.terms:
         known = place.part.files.get(path)
         if known and known.header and known.etag and known.etag not in ours and _may_change(path, known, place.part.outdated):
-            by_type[known.header.type][path] = terms.keys()
-    alikes = list[tuple[str, ...]]()
-    for own in by_type.values():
-        pairs = await asyncio.to_thread(alike, own, LEAST_OF_SMALLER, LEAST_OF_BOTH)
-        alikes += clusters(pairs, MAX_FILES)
+            types[path] = known.header.type
+    pairs = await asyncio.to_thread(alike, {path: seen.terms[path].keys() for path in types}, LEAST_OF_SMALLER, LEAST_OF_BOTH)
+    alikes = clusters([pair for pair in pairs if types[pair.path] == types[pair.other]], MAX_FILES)
     holding = Counter(term for each in seen.terms.values() for term in each)
     asked, found = queue.etags("asked", "rejected"), list[Cluster]()
-    for paths in sorted(alikes, key=lambda paths: -len(paths)):
+    for paths in alikes:
         cluster = await _cluster(place, paths, seen, holding) if len(found) < limit else None
         if cluster and not any(cluster.etags <= each for each in asked):
             found.append(cluster)

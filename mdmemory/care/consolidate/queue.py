@@ -7,7 +7,7 @@ as it was read, so that no decision undoes another that was made at the same tim
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,12 +28,12 @@ TRIES: Final = 20
 class Queue:
     """What waits in one folder, with whole paths, and what is settled."""
 
-    waiting: Sequence[Proposal] = ()
-    settled: Sequence[Settled] = ()
+    waiting: tuple[Proposal, ...] = ()
+    settled: tuple[Settled, ...] = ()
 
     def without(self, id: str, *settled: Settled) -> Queue:
         """The same with a proposal out of the way, and how that was settled."""
-        return Queue([each for each in self.waiting if each.id != id], [*self.settled, *settled])
+        return Queue(tuple(each for each in self.waiting if each.id != id), (*self.settled, *settled))
 
     def with_edited(self, proposal: Proposal) -> Queue:
         """The same with a proposal as it is now.
@@ -43,7 +43,7 @@ class Queue:
         """
         if all(each.id != proposal.id for each in self.waiting):
             raise NotThere(f"Proposal {proposal.id} was accepted or rejected meanwhile.")
-        return Queue([proposal if each.id == proposal.id else each for each in self.waiting], self.settled)
+        return Queue(tuple(proposal if each.id == proposal.id else each for each in self.waiting), self.settled)
 
     def etags(self, *statuses: str) -> list[frozenset[str]]:
         """The files of everything that was settled so."""
@@ -74,7 +74,7 @@ class Place:
                 settled.append(entry)
             else:
                 waiting[entry.id] = self._judged(entry)
-        return Queue(list(waiting.values()), settled), found.etag
+        return Queue(tuple(waiting.values()), tuple(settled)), found.etag
 
     async def change(self, change: Callable[[Queue], Queue]) -> None:
         """Change the queue as it is now.

@@ -72,9 +72,10 @@ async def consolidate(
     where = [place for place in places(folder) if not place.part.is_read_only]
     if not where:
         raise PermissionDenied("Nothing can be consolidated in a folder that may only be read.")
-    queues = {place.prefix: await _settled(place) for place in where}
+    is_asking = model is not None and not dry_run
+    queues = {place.prefix: await _settled(place, keep=is_asking) for place in where}
     ground = await survey(folder, queues, limit, looked)
-    if model is None or dry_run:
+    if model is None or not is_asking:
         return Report(tuple(ground.clusters))
     run = _Run(folder, model, ground)
     asked(0, len(ground.clusters))
@@ -84,7 +85,7 @@ async def consolidate(
     return Report(tuple(ground.clusters), tuple(run.proposals), tuple(run.applied), tuple(run.problems))
 
 
-async def _settled(place: Place) -> Queue:
+async def _settled(place: Place, *, keep: bool) -> Queue:
     """A queue without proposals that are out of date, and with those noted as accepted whose files are in place."""
     queue, _ = await place.read()
 
@@ -93,11 +94,13 @@ async def _settled(place: Place) -> Queue:
             if place.is_in_place(each):
                 queue = queue.without(each.id, Settled(each.id, "accepted", frozenset(each.results.values())))
             elif each.stale:
-                queue = queue.without(each.id)
+                sources = set(each.sources.values())  # which may be asked about again, also where another file is in the way
+                asked_anew = tuple(one for one in queue.settled if one.status != "asked" or not one.etags & sources)
+                queue = Queue(queue.without(each.id).waiting, asked_anew)
         there = {known.etag for known in place.part.files.values()}
-        return replace(queue, settled=[each for each in queue.settled if not each.etags.isdisjoint(there)])
+        return replace(queue, settled=tuple(each for each in queue.settled if not each.etags.isdisjoint(there)))
 
-    if tidied(queue) != queue:
+    if keep and tidied(queue) != queue:
         await place.change(tidied)
     return tidied(queue)
 
@@ -124,7 +127,7 @@ class _Run:
         queue, _ = await place.read()
         made = list(self._drafts(cluster, suggestions, queue))
         asked = Settled(uuid.uuid4().hex[:8], "asked", cluster.etags)
-        await place.change(lambda queue: Queue([*_others(queue, made), *made], [*queue.settled, asked]))
+        await place.change(lambda queue: Queue((*_others(queue, made), *made), (*queue.settled, asked)))
         for proposal in made:
             if self.folder.config.consolidate == "apply" and proposal.is_lossless:
                 await self._apply(proposal)
