@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import date
 from functools import cached_property
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from mdmemory.agent.context import Context, Order, Wanted, make_context
 from mdmemory.agent.session import Session
@@ -30,6 +30,9 @@ from mdmemory.models import Model, model_from_string
 from mdmemory.recall.filters import Filters
 from mdmemory.recall.ranking import Match
 from mdmemory.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from mdmemory.care.consolidate import Report
 
 logger = logging.getLogger("mdmemory")
 WIDE = 50  # matches looked at for those above a score: the order is by more than that
@@ -203,6 +206,22 @@ class Memory:
         """
         await self.folder.refresh()
         return await make_wake_up(self.folder, tokens)
+
+    async def consolidate(self, *, limit: int = 20) -> Report:
+        """Have the model propose what becomes of files that say much the same; see docs/consolidation.md.
+
+        Args:
+            limit: how many groups of files it is asked about.
+
+        Returns:
+            What was found, and what waits for a person now; without a model, nothing is proposed.
+
+        Raises:
+            PermissionDenied, ModelUnavailable, InvalidArguments, Unavailable: what was proposed until then waits.
+        """
+        from mdmemory.care.consolidate import consolidate  # which few programs need
+
+        return await consolidate(self.folder, self.model, limit=limit)
 
     async def close(self) -> None:
         """End every session and close the backend."""

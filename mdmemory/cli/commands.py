@@ -39,6 +39,11 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Upkeep": {
         "doctor": ("doctor_command", "Find what is wrong, and with --fix mend what can be mended."),
+        "consolidate": (
+            "consolidate_commands",
+            "Find files that say much the same, and have a model propose what becomes of them.",
+        ),
+        "review": ("consolidate_commands", "Decide about what was proposed."),
         "import": ("import_command", "Bring in what another memory or app has kept."),
         "export": ("export_command", "Take the memory away as one file."),
         "pull": ("sync_commands", "Bring a sandbox's changes into the folder."),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from mdmemory.cli.tables import print_note, print_table
+from mdmemory.cli.tables import print_note, print_table, progress
 from mdmemory.cli.terminal import (
     command_on,
     folder_option,
@@ -75,16 +74,7 @@ async def doctor(folder: str, mend: bool, preview: bool, codes: tuple[str, ...],
 async def _examined(folder: Folder, codes: Sequence[str]) -> list[Finding]:
     from mdmemory.care.doctor import examine
 
-    with ExitStack() as stack:
-        bar: Any = None
-
-        def tell(done: int, total: int) -> None:
-            nonlocal bar
-            if bar is None and total >= LONG and sys.stderr.isatty():
-                bar = stack.enter_context(click.progressbar(length=total, label="Files", file=sys.stderr))
-            if bar is not None:
-                bar.update(done - bar.pos)
-
+    with progress("Files", LONG) as tell:
         findings = await examine(folder, tell)
     return [finding for finding in findings if not codes or finding.code in codes]
 

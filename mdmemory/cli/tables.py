@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, TextIO
 
 import click
 
@@ -43,6 +44,28 @@ def print_diff(text: str) -> None:
     """Print a difference as `diff -u` has it, added lines green and removed ones red."""
     for line in text.split("\n")[: -1 if text.endswith("\n") else None]:
         click.echo(click.style(harmless(line), fg=_COLOURS.get(line[:1])))
+
+
+@contextmanager
+def progress(label: str, least: int = 1) -> Iterator[Callable[[int, int], None]]:
+    """What is told how many steps of some work are done, and how many there are, and on a terminal shows it.
+
+    Args:
+        least: steps from which on it is shown.
+    """
+    with ExitStack() as stack:
+        bar: Any = None
+
+        def tell(done: int, total: int) -> None:
+            nonlocal bar
+            if bar is None and total >= least and sys.stderr.isatty():
+                bar = stack.enter_context(click.progressbar(length=total, label=label, file=sys.stderr))
+            if bar is not None:
+                bar.update(done - bar.pos)
+            if done >= total:
+                stack.close()
+
+        yield tell
 
 
 def wrap(text: str, room: int) -> list[str]:

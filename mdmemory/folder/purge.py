@@ -18,7 +18,7 @@ from mdmemory.backends.paths import owner
 from mdmemory.backends.protocol import ABSENT, LOG, Backend, File, Op, Put, etag_of
 from mdmemory.errors import Conflict, InvalidArguments, InvalidMemoryFile, PermissionDenied, Unavailable
 from mdmemory.files.changes import Change, Delete, Rename, Replace
-from mdmemory.files.history import TOMBSTONES, Intent, object_path, read_log
+from mdmemory.files.history import PROPOSALS, TOMBSTONES, Intent, object_path, read_log
 from mdmemory.files.journal import rewritten, session_of
 from mdmemory.files.memory_file import Header, parse
 from mdmemory.files.purging import Wanted, a_file, a_text, rewritten_log, rewritten_tombstones, without_it, without_lines
@@ -232,14 +232,16 @@ class _Purge:
         return new
 
     async def _others(self, target: _Targets) -> list[Op]:
-        """The tombstones, and the index lines that other folders had, without it."""
+        """The tombstones, what waits for a person, and the index lines that other folders had, without it."""
         bases = [path for path in own_files(self._backend) or () if path.startswith(SYNC)]
-        found = await self._backend.read(dict.fromkeys([TOMBSTONES, *bases]))
+        found = await self._backend.read(dict.fromkeys([TOMBSTONES, PROPOSALS, *bases]))
         ops: list[Op] = []
         for path, file in found.items():
             if isinstance(file, File) and file.etag:
-                is_base = path != TOMBSTONES
-                new = _base(file.data, target) if is_base else rewritten_tombstones(file.data, target.names, target.wanted)
+                if path == TOMBSTONES:
+                    new = rewritten_tombstones(file.data, target.names, target.wanted)
+                else:
+                    new = target.wanted.without_entries(file.data) if path == PROPOSALS else _base(file.data, target)
                 if new != file.data:
                     ops.append(Put(path, new, file.etag))
         return ops

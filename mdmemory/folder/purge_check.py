@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from mdmemory.backends.protocol import LOG, MAX_FILE_BYTES, Backend, File, Range
-from mdmemory.files.history import OBJECTS, TOMBSTONES, object_path, read_log
+from mdmemory.files.history import OBJECTS, PROPOSALS, TOMBSTONES, object_path, read_log
 from mdmemory.files.purging import Wanted
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.retention import RETAINED
@@ -118,7 +118,7 @@ def _count(parts: Iterable[bytes], wanted: Wanted) -> int:
 async def _elsewhere(backend: Backend, wanted: Wanted, log: bytes) -> tuple[list[str], Mapping[str, int]]:
     scan = await backend.scan()
     names = [path for path in scan.files if wanted.is_text and wanted.find(path.encode(errors="surrogateescape"))]
-    paths = [*scan.files, LOG, TOMBSTONES, RETAINED, *map(object_path, sorted(named_in(log)))]
+    paths = [*scan.files, LOG, TOMBSTONES, PROPOSALS, RETAINED, *map(object_path, sorted(named_in(log)))]
     found = Counter[str]()
     for start in range(0, len(paths), AT_ONCE):
         parts = await backend.read(dict.fromkeys(paths[start : start + AT_ONCE], Range(0, MAX_FILE_BYTES)))

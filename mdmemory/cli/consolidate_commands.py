@@ -1,0 +1,222 @@
+"""`mdmemory consolidate` and `review`: what a model proposes for similar files, and what a person decides. Floor 7."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mdmemory.cli.tables import print_diff, print_note, print_table, progress
+from mdmemory.cli.terminal import command_on, folder_option, json_option, one_line, opened, print_json, require_folder, run
+from mdmemory.errors import MdmemoryError
+
+if TYPE_CHECKING:
+    from mdmemory.care.consolidate import Proposal, Report
+    from mdmemory.folder.any_folder import Folder
+
+LONG = 500  # files: to read more takes a second
+CHOICES = {"a": "accept", "r": "reject", "e": "edit", "s": "skip", "q": "quit"}
+PROMPT = "(a)ccept, (r)eject, (e)dit, (s)kip or (q)uit"
+
+
+@click.command()
+@folder_option
+@click.option(
+    "--model",
+    envvar="MDMEMORY_MODEL",
+    show_envvar=True,
+    metavar="SPEC",
+    help="openai:NAME, anthropic:NAME, or with an address openai:NAME@http://host:port/v1.",
+)
+@click.option(
+    "-l", "--limit", default=20, show_default=True, type=click.IntRange(1), metavar="N", help="At most N groups of files."
+)
+@click.option("-n", "--dry-run", is_flag=True, help="Only show which files the model would be sent.")
+@json_option
+@run
+async def consolidate(folder: str, model: str | None, limit: int, dry_run: bool, as_json: bool) -> None:
+    """Find files that say much the same, and have a model propose what becomes of them.
+
+    It proposes merges, splits, rewrites, and files to retire. Nothing is changed: `mdmemory review` shows each proposal with what
+    would be lost, to accept, edit or reject. Without a model the files are only listed.
+    """
+    from mdmemory.care.consolidate import consolidate as propose
+    from mdmemory.care.consolidate import prompt_of
+    from mdmemory.render import estimate_tokens
+
+    require_folder(folder)
+    async with opened(folder, model) as memory:
+        with progress("Files", LONG) as looked, progress("Asking the model") as asked:
+            report = await propose(memory.folder, memory.model, limit=limit, dry_run=dry_run, looked=looked, asked=asked)
+        tokens = [estimate_tokens(prompt_of(memory.folder, cluster)) for cluster in report.clusters]
+    groups = [list(cluster.texts) for cluster in report.clusters]
+    if as_json:
+        sizes = [{"files": paths, "tokens": size} for paths, size in zip(groups, tokens, strict=True)]
+        made = {"proposals": [each.as_json() for each in report.proposals], "applied": [each.as_json() for each in report.applied]}
+        print_json({"groups": sizes, **made, "problems": report.problems})
+    elif not groups:
+        click.echo("No files say much the same, but for those that were looked at before.")
+    elif model is None or dry_run:
+        print_table(
+            [(f"{size:,}", ", ".join(paths)) for paths, size in zip(groups, tokens, strict=True)], ("TOKENS", "FILES"), whole=True
+        )
+        print_note(
+            f"a model would be asked {_times(len(groups))}, with about {sum(tokens):,} tokens"
+            if dry_run
+            else "these share most of their words; name a --model that proposes what becomes of them"
+        )
+    else:
+        _print_report(report, folder)
+
+
+def _print_report(report: Report, folder: str) -> None:
+    rows = [("done", each.id, each.title, each.reason) for each in report.applied]
+    rows += [("waits", each.id, each.title, each.reason) for each in report.proposals]
+    if rows:
+        print_table([(state, id, f"{title}: {reason}") for state, id, title, reason in rows], ("STATE", "ID", "WHAT"), whole=True)
+    else:
+        click.echo("The model proposes nothing.")
+    for problem in report.problems:
+        print_note(f"left out: {problem}")
+    if report.proposals:
+        print_note(f"`{command_on('review', folder)}` shows what waits")
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """How a decision is answered, and whether the person has said yes to everything."""
+
+    folder: str
+    yes: bool
+    as_json: bool
+
+    def tell(self, value: Any, text: str) -> None:
+        """Say what was done."""
+        if self.as_json:
+            print_json(value)
+        else:
+            click.echo(one_line(text))
+
+
+@click.command()
+@click.argument("id", required=False)
+@folder_option
+@click.option("--accept", "decision", flag_value="accept", help="Do it; `mdmemory undo` takes it back.")
+@click.option("--reject", "decision", flag_value="reject", help="Leave the files alone, until one of them changes.")
+@click.option("--edit", "decision", flag_value="edit", help="Open what it would write in $EDITOR.")
+@click.option("-y", "--yes", is_flag=True, help="Accept it although something speaks against it, which is then shown.")
+@json_option
+@run
+async def review(id: str | None, folder: str, decision: str | None, yes: bool, as_json: bool) -> None:
+    """Decide about what was proposed.
+
+    Without ID, on a terminal, one proposal after the other is shown, to accept, reject, edit or skip; else they are listed. With ID
+    one is shown as a diff, with what would be lost.
+    """
+    from mdmemory.care.consolidate import find_proposal, list_proposals
+
+    require_folder(folder)
+    if id is None and decision is not None:
+        raise click.UsageError(f"--{decision} needs the ID of a proposal. `{command_on('review', folder)}` lists them.")
+    async with opened(folder) as memory:
+        if id is not None:
+            proposal = await find_proposal(memory.folder, id)
+            if decision is not None:
+                await _decide(memory.folder, proposal, decision, _Answer(folder, yes, as_json))
+            elif as_json:
+                print_json(proposal.as_json())
+            else:
+                _show(proposal)
+            return
+        waiting = await list_proposals(memory.folder)
+        if as_json:
+            print_json([each.as_json() for each in waiting])
+        elif not waiting:
+            click.echo("Nothing waits.")
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            await _walk(memory.folder, waiting, _Answer(folder, yes, as_json))
+        else:
+            rows = [(each.id, f"{each.at:%Y-%m-%d}", each.title, each.stale or each.guard or each.reason) for each in waiting]
+            print_table(rows, ("ID", "SINCE", "WHAT", "WHY, OR WHAT SPEAKS AGAINST IT"), whole=True)
+
+
+async def _walk(folder: Folder, waiting: Sequence[Proposal], answer: _Answer) -> None:
+    """Show one after the other, and do what the person says."""
+    for number, proposal in enumerate(waiting, 1):
+        choice = "edit"
+        while choice == "edit":
+            click.echo(click.style(f"{number} of {len(waiting)}: ", dim=True), nl=False)
+            _show(proposal)
+            choice = CHOICES[click.prompt(PROMPT, type=click.Choice(list(CHOICES)), default="s", show_choices=False)]
+            if choice == "quit":
+                return
+            try:
+                if choice != "skip":
+                    proposal = await _decide(folder, proposal, choice, answer)
+            except MdmemoryError as error:
+                click.echo(one_line(str(error)), err=True)
+        click.echo()
+
+
+async def _decide(folder: Folder, proposal: Proposal, decision: str, answer: _Answer) -> Proposal:
+    """Accept, reject or edit it; the proposal as it is then."""
+    from mdmemory.care.consolidate import accept, edit, reject
+
+    if decision == "reject":
+        await reject(folder, proposal)
+        answer.tell({"rejected": proposal.id}, f"Rejected {proposal.id}; the files stay as they are.")
+    elif decision == "edit":
+        if texts := _edited(proposal):
+            proposal = await edit(folder, proposal, texts)
+        answer.tell(proposal.as_json(), f"Edited {proposal.id}; it waits to be accepted." if texts else "Nothing was edited.")
+    else:
+        force = answer.yes or (bool(proposal.guard) and _is_sure(proposal, answer))
+        event = (await accept(folder, proposal, force=force)).commit_id
+        told = (
+            f"as event {event[:8]}: `{command_on(f'undo {event[:8]}', answer.folder)}` takes that back"
+            if event
+            else "by others too"
+        )
+        answer.tell({"accepted": proposal.id, "event": event}, f"Accepted {proposal.id}, {told}.")
+    return proposal
+
+
+def _is_sure(proposal: Proposal, answer: _Answer) -> bool:
+    if answer.as_json or not sys.stdin.isatty():
+        return False
+    return click.confirm(f"{one_line(proposal.guard)}. Accept it all the same?", abort=False)
+
+
+def _edited(proposal: Proposal) -> dict[str, str]:
+    """What a person makes of the texts; those that were not saved are left out."""
+    from mdmemory.files.memory_file import decode
+
+    texts = {}
+    for path, (_, after) in proposal.texts.items():
+        data = None if after is None else click.edit(after.encode(), extension=".md")
+        if data is not None and (text := decode(path, data)) != after:
+            texts[path] = text
+    return texts
+
+
+def _show(proposal: Proposal) -> None:
+    """A proposal as a diff, and what is lost."""
+    click.echo(f"{click.style(one_line(proposal.title), bold=True)}\n{one_line(proposal.reason)}\n")
+    for change in proposal.changes:
+        print_diff(change.text)
+    losses, reworded = proposal.losses, sum(line.is_reworded for line in proposal.losses.lines)
+    told = [(f"{line.path}:{line.line}", f"gone: {line.text}") for line in losses.lines if not line.is_reworded]
+    told += [("", f"reworded: {reworded} line{'s' * (reworded != 1)}")] if reworded else []
+    told += [("", f"words that no file will have: {', '.join(losses.words)}")] if losses.words else []
+    told += [("", f"speaks against it: {proposal.guard}")] if proposal.guard else []
+    told += [("", f"out of date: {proposal.stale}")] if proposal.stale else []
+    click.echo()
+    for where, text in told:
+        click.echo(one_line(f"{where} {text}" if where else text))
