@@ -11,8 +11,9 @@ import pytest
 from command import mdmemory, write
 from mcp_clients import over_http, serving
 
+from mdmemory.address import Address
 from mdmemory.errors import ConfigError
-from mdmemory.mcp_server.http import MAX_SESSIONS, Address
+from mdmemory.mcp_server.http import MAX_SESSIONS
 
 pytestmark = pytest.mark.xdist_group("mcp-http")
 TOKEN = "long-and-random"
