@@ -16,6 +16,7 @@ from mdmemory.cli.file_commands import init, ls, search, show
 from mdmemory.cli.journal_commands import context, journal
 from mdmemory.cli.mcp_command import mcp
 from mdmemory.cli.memory_commands import extract, forget, remember
+from mdmemory.cli.serve_command import serve
 from mdmemory.cli.sync_commands import pull, push
 from mdmemory.cli.terminal import prepare
 from mdmemory.cli.watch_command import watch
@@ -36,6 +37,6 @@ def main(context: click.Context) -> None:
 MEMORY = (init, ls, show, search, remember, forget, extract, fact, timeline, wake_up)
 CONVERSATIONS = (prompt, journal, context, chat, demo)
 UPKEEP = (doctor, pull, push, watch, evals)
-DOORS = (mcp,)
+DOORS = (mcp, serve)
 for command in (*MEMORY, *CONVERSATIONS, *UPKEEP, *DOORS):
     main.add_command(command)

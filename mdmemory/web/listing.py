@@ -1,0 +1,109 @@
+"""The list of all memory files, with filters and search. Floor 6.
+
+No file is read for it: what it shows is known from the last look at the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mdmemory.errors import InvalidArguments
+from mdmemory.folder.any_folder import Folder
+from mdmemory.recall.filters import Filters
+from mdmemory.recall.ranking import Match
+from mdmemory.web.overview import PLAIN, Overview, Row
+from mdmemory.web.site import site_of
+
+PER_PAGE: Final = 50
+MAX_FOUND: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the address asks for."""
+
+    q: str = ""
+    type: str = ""
+    tag: str = ""
+    folder: str = ""
+    page: int = 1
+
+    @classmethod
+    def of(cls, request: Request) -> Wanted:
+        """Read it; what is no number is the first page."""
+        given = request.query_params
+        page = given.get("page", "1")
+        texts = {name: given.get(name, "")[:1_000].strip() for name in ("q", "type", "tag", "folder")}
+        return cls(**texts, page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1)
+
+    def url(self, **other: str | int) -> str:
+        """The address of the same list, but for what is given."""
+        asked: dict[str, Any] = {"q": self.q, "type": self.type, "tag": self.tag, "folder": self.folder, **other}
+        query = urlencode({name: value for name, value in asked.items() if value and (name, value) != ("page", 1)})
+        return f"/?{query}" if query else "/"
+
+
+async def show_list(request: Request) -> Response:
+    """The first page: all files, or those that a search finds."""
+    site, wanted = site_of(request), Wanted.of(request)
+    await site.folder.refresh()
+    overview = site.overview()
+    problem, rows, count = "", list[Row](), 0
+    try:
+        rows = (
+            await _found(site.folder, overview, wanted) if wanted.q else [row for row in overview.rows if _is_wanted(row, wanted)]
+        )
+        count = len(rows)
+    except InvalidArguments as error:
+        problem = str(error)
+    first = (wanted.page - 1) * PER_PAGE
+    return site.page(
+        "list",
+        request,
+        title="Memories",
+        wanted=wanted,
+        overview=overview,
+        rows=rows[first : first + PER_PAGE],
+        count=count,
+        first=first,
+        is_last=first + PER_PAGE >= count,
+        problem=problem or site.folder.away or "",
+        skipped=site.folder.skipped,
+    )
+
+
+def _is_wanted(row: Row, wanted: Wanted) -> bool:
+    return (
+        (not wanted.type or (row.type or PLAIN) == wanted.type)
+        and (not wanted.tag or wanted.tag.casefold() in (tag.casefold() for tag in row.tags))
+        and (not wanted.folder or row.path.startswith(f"{wanted.folder.rstrip('/')}/"))
+    )
+
+
+async def _found(folder: Folder, overview: Overview, wanted: Wanted) -> list[Row]:
+    filters: Filters = {}
+    if wanted.type and wanted.type != PLAIN:
+        filters["type"] = wanted.type
+    if wanted.tag:
+        filters["tags"] = wanted.tag
+    matches = await folder.search(wanted.q, limit=MAX_FOUND if not wanted.folder else 10 * MAX_FOUND, **filters)
+    rows = [_matched(overview.by_path[match.path], match) for match in matches if match.path in overview.by_path]
+    return [row for row in rows if _is_wanted(row, wanted)][:MAX_FOUND]
+
+
+def _matched(row: Row, match: Match) -> Row:
+    terms, lines, decay = (match.explain.get(name) for name in ("terms", "lines", "decay"))
+    why = [f"shares {', '.join(list(terms)[:6])}"] if isinstance(terms, Mapping) and terms else []
+    if isinstance(match.explain.get("similar"), float):
+        why.append(f"near in meaning {match.explain['similar']:.2f}")
+    if isinstance(lines, tuple):
+        why.append(f"line {lines[0]}" if lines[0] == lines[1] else f"lines {lines[0]}–{lines[1]}")
+    if isinstance(decay, float) and decay < 0.995:
+        why.append(f"age × {decay:.2f}")
+    return replace(row, score=match.score, why=" · ".join(why))
