@@ -22,7 +22,7 @@ from mdmemory.files.changes import Create, Replace
 from mdmemory.files.memory_file import parse
 from mdmemory.folder.known import INDEX
 from mdmemory.web.conflicts import side_by_side
-from mdmemory.web.forms import edited, filled, inputs, retext
+from mdmemory.web.forms import body_of, edited, filled, inputs, retext
 from mdmemory.web.markdown import to_html
 from mdmemory.web.reading import path_of, readable, resolved
 from mdmemory.web.site import AUTHOR, link_to, see_other, site_of
@@ -58,7 +58,7 @@ class Sent:
         """A form for a file as it is; one that can't be read, and the index, are one text."""
         if not is_raw and path != INDEX:
             with suppress(InvalidMemoryFile):
-                return cls(data, {"body": parse(path, data).body})
+                return cls(data, {"body": body_of(parse(path, data))})
         return cls(data, {"text": readable(data)})
 
     @property

@@ -66,6 +66,11 @@ def _shown(key: str, value: Any, kind: Kind) -> tuple[str, Kind]:
     return str(value), "fixed"
 
 
+def body_of(file: MemoryFile) -> str:
+    """The body without the empty lines above it, which a form has no need to show."""
+    return file.body.lstrip("\r\n")
+
+
 def filled(given: Sequence[Input], values: Mapping[str, str]) -> list[Input]:
     """The inputs as they were sent; as they are, when none was."""
     if not any(name.startswith("field.") for name in values):
@@ -85,13 +90,15 @@ def edited(path: str, data: bytes, values: Mapping[str, str]) -> bytes:
     """
     file, text = parse(path, data), decode(path, data)
     changed = dict(_changes(file, values))
-    head, body = text[: len(text) - len(file.body)], retext(file.body, values.get("body", _flat(file.body)))
+    head, shown = text[: len(text) - len(file.body)], body_of(file)
+    above = file.body[: len(file.body) - len(shown)]
+    body = retext(shown, values["body"]) if "body" in values else shown
     newline = "\r\n" if uses_crlf(text) else "\n"
     if changed and not head.removeprefix(BOM):
         head += f"---{newline}---{newline}{newline}"
     elif body and head.removeprefix(BOM) and not head.endswith("\n"):
         head += newline
-    data = encode(path, head + body)
+    data = encode(path, head + above + body)
     for key, value in changed.items():
         data = set_field(path, data, key, value)
     return data

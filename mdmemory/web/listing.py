@@ -54,15 +54,13 @@ async def show_list(request: Request) -> Response:
     site, wanted = site_of(request), Wanted.of(request)
     await site.folder.refresh()
     overview = site.overview()
-    problem, rows, count = "", list[Row](), 0
+    problem, rows = "", list[Row]()
     try:
-        rows = (
-            await _found(site.folder, overview, wanted) if wanted.q else [row for row in overview.rows if _is_wanted(row, wanted)]
-        )
-        count = len(rows)
+        rows = await _found(site.folder, overview, wanted) if wanted.q else overview.rows
+        rows = [row for row in rows if _is_wanted(row, wanted)][: MAX_FOUND if wanted.q else None]
     except InvalidArguments as error:
         problem = str(error)
-    first = (wanted.page - 1) * PER_PAGE
+    count, first = len(rows), (wanted.page - 1) * PER_PAGE
     return site.page(
         "list",
         request,
@@ -93,8 +91,7 @@ async def _found(folder: Folder, overview: Overview, wanted: Wanted) -> list[Row
     if wanted.tag:
         filters["tags"] = wanted.tag
     matches = await folder.search(wanted.q, limit=MAX_FOUND if not wanted.folder else 10 * MAX_FOUND, **filters)
-    rows = [_matched(overview.by_path[match.path], match) for match in matches if match.path in overview.by_path]
-    return [row for row in rows if _is_wanted(row, wanted)][:MAX_FOUND]
+    return [_matched(overview.by_path[match.path], match) for match in matches if match.path in overview.by_path]
 
 
 def _matched(row: Row, match: Match) -> Row:

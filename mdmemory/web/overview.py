@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Final
 
 from mdmemory.folder.any_folder import Folder
@@ -56,7 +57,12 @@ def overview_of(folder: Folder) -> Overview:
     for path, known in folder.files.items():
         header = header_of(path, known)
         state = "broken" if known.problem else "outdated" if path in outdated else "pinned" if header.pinned else ""
-        rows.append(Row(path, header.name, header.description, header.type or "", header.tags, moment(known.mtime_ns), state))
+        name, about = header.name, header.description
+        if known.problem:
+            line = known.problem.line
+            name = header.name if known.last_good else PurePosixPath(path).stem
+            about = f"line {line}: {known.problem.reason}" if line else known.problem.reason
+        rows.append(Row(path, name, about, header.type or "", header.tags, moment(known.mtime_ns), state))
     rows.sort(key=lambda row: (row.changed, row.path), reverse=True)
     types = Counter(row.type or PLAIN for row in rows)
     tags = Counter(tag for row in rows for tag in dict.fromkeys(row.tags))
