@@ -56,11 +56,14 @@ class Conflict(MdmemoryError):
         path: path inside the folder.
         etag: sha256 of the current bytes, None when the file is absent.
         current: the current text, where the raiser has it.
+        reason: what to say in place of the usual.
     """
 
-    def __init__(self, path: str, etag: str | None, current: str | None = None) -> None:
+    def __init__(self, path: str, etag: str | None, current: str | None = None, reason: str = "") -> None:
         self.path, self.etag, self.current = path, etag, current
-        if etag is None:
+        if reason:
+            text = reason
+        elif etag is None:
             text = f"{path} does not exist, or no longer. Nothing was changed: look at the index for what is there."
         else:
             text = f"{path} is there with other content. Nothing was written: Read it and repeat the change on what is there now."

@@ -21,10 +21,15 @@ MAX_EXACT_DIFF = 4_000_000  # pairs of lines; above it, lines that stand often a
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A new file; refused when the path, or one that looks like it, is taken."""
+    """A new file; refused when the path, or one that looks like it, is taken.
+
+    Args:
+        restored: whether it was deleted before and comes back: it is no longer counted as forgotten.
+    """
 
     path: str
     data: bytes
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,16 @@ _ETAG = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file of a commit: the etag before and after; None when absent."""
+    """One file of a commit: the etag before and after; None when absent.
+
+    Args:
+        restored: whether a file that was deleted came back: it is no longer counted as forgotten.
+    """
 
     path: str
     before: str | None
     after: str | None
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,10 @@ class Intent:
 
     def line(self) -> bytes:
         """The log's line."""
-        files = [{"path": file.path, "before": file.before, "after": file.after} for file in self.files]
+        files = [
+            {"path": file.path, "before": file.before, "after": file.after, **({"restored": True} if file.restored else {})}
+            for file in self.files
+        ]
         head = {"id": self.id, "at": self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), "author": self.author, "reason": self.reason}
         added = {"added": [{"path": file.path, "bytes": file.bytes} for file in self.added]} if self.added else {}
         return _json_line({**head, "files": files, **added})
@@ -87,14 +95,24 @@ def read_log(data: bytes) -> LogTail:
     intents: dict[str, Intent] = {}
     done: set[str] = set()
     for line in data.split(b"\n"):
-        match _parsed(line):
-            case {"done": str(commit_id)}:
+        match read_line(line):
+            case str(commit_id):
                 done.add(commit_id)
-            case {"id": str(commit_id)} as entry:
-                with suppress(KeyError, TypeError, ValueError):  # not one of ours
-                    intents[commit_id] = _intent(entry)
+            case Intent() as intent:
+                intents[intent.id] = intent
     unfinished = tuple(intent for commit_id, intent in intents.items() if commit_id not in done and intent.author != OUTSIDE)
     return LogTail(tuple(intents.values()), unfinished)
+
+
+def read_line(line: bytes) -> Intent | str | None:
+    """What a line of the log says: an intent, the id of a commit that is done, or nothing that is ours."""
+    match _parsed(line):
+        case {"done": str(commit_id)}:
+            return commit_id
+        case {"id": str()} as entry:
+            with suppress(KeyError, TypeError, ValueError):
+                return _intent(entry)
+    return None
 
 
 def _parsed(line: bytes) -> Any:
@@ -108,7 +126,7 @@ def _intent(entry: Mapping[str, Any]) -> Intent:
     if not _TIME.fullmatch(entry["at"]):
         raise ValueError("a time is written as in `Intent.line`")
     at = datetime.fromisoformat(entry["at"])
-    files = tuple(FileChange(file["path"], file["before"], file["after"]) for file in entry["files"])
+    files = tuple(FileChange(file["path"], file["before"], file["after"], file.get("restored") is True) for file in entry["files"])
     for file in files:
         if not isinstance(file.path, str) or not all(etag is None or _ETAG.fullmatch(etag) for etag in (file.before, file.after)):
             raise ValueError("a file change has a path and two etags")
@@ -126,10 +144,15 @@ def objects(contents: Iterable[bytes | None]) -> Mapping[str, bytes]:
     return {object_path(hashlib.sha256(data).hexdigest()): data for data in contents if data is not None}
 
 
-def tombstone(path: str, name: str, at: datetime, sources: Sequence[str] = ()) -> bytes:
-    """The line that keeps a forgotten memory forgotten: its path, its name only as a hash, and the entries it was drawn from."""
+def tombstone(path: str, name: str, at: datetime, sources: Sequence[str] = (), *, restored: bool = False) -> bytes:
+    """The line that keeps a forgotten memory forgotten: its path, its name only as a hash, and the entries it was drawn from.
+
+    Args:
+        restored: the line takes back those before it of this path and name.
+    """
     when = at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return _json_line({"path": path, "name_sha256": _name_hash(name), "at": when, "source": list(sources)})
+    line = {"path": path, "name_sha256": _name_hash(name), "at": when}
+    return _json_line({**line, "restored": True} if restored else {**line, "source": list(sources)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +180,24 @@ class Forgotten:
 
 def read_tombstones(data: bytes) -> Forgotten:
     """Read the tombstones; lines that don't parse are passed over."""
-    paths: dict[str, datetime] = {}
-    names: dict[str, datetime] = {}
-    sources: set[str] = set()
+    gone: dict[tuple[str, str], tuple[datetime | None, list[Any]]] = {}
     for line in data.split(b"\n"):
         match _parsed(line):
+            case {"path": str(path), "name_sha256": str(name), "restored": True}:
+                gone.pop((path, name), None)
             case {"path": str(path), "name_sha256": str(name), "at": str(at), "source": list(entries)}:
-                with suppress(ValueError):
-                    paths[path] = names[name] = datetime.fromisoformat(at).astimezone(UTC)
-                sources.update(entry for entry in entries if isinstance(entry, str))
-    return Forgotten(paths, names, frozenset(sources))
+                _, before = gone.pop((path, name), (None, []))
+                gone[path, name] = _time(at), [*before, *entries]
+    dated = [(path, name, at) for (path, name), (at, _) in gone.items() if at is not None]
+    sources = frozenset(entry for _, entries in gone.values() for entry in entries if isinstance(entry, str))
+    return Forgotten({path: at for path, _, at in dated}, {name: at for _, name, at in dated}, sources)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return None
 
 
 def _name_hash(name: str) -> str:

@@ -83,11 +83,13 @@ class Commit:
         if outside.changes:
             ops.append(self._outside_line(outside, outside_data, now))
         files = tuple(
-            history.FileChange(item.path, _etag(before), _etag(after)) for item, (before, after) in zip(written, kept, strict=True)
+            history.FileChange(item.path, _etag(before), _etag(after), item.restored)
+            for item, (before, after) in zip(written, kept, strict=True)
         )
         ops.append(Append(LOG, history.Intent(self.id, now, self.author, self.reason, files).line(), f'"id":"{self.id}"'))
         ops += self._file_ops(written)
-        ops += tombstones([(item.path, header_of(item.path, item.before)) for item in _gone(written)], now)
+        back = [(item.path, header_of(item.path, item.after)) for item in written if item.restored]
+        ops += tombstones([(item.path, header_of(item.path, item.before)) for item in _gone(written)], now, back)
         if index_data is not None:
             etag = index_now.etag if isinstance(index_now, File) and index_now.etag else ABSENT
             ops.append(Put(INDEX, index_data, etag, required=any(item.path == INDEX for item in written)))
@@ -183,14 +185,21 @@ class _After(Mapping[str, index.Listed]):
         return len(self._before) + self._more
 
 
-def tombstones(gone: Sequence[tuple[str, Header | None]], at: datetime) -> list[Op]:
-    """What keeps deleted files forgotten, given their paths and what was known of them."""
-    if not gone:
-        return []
-    lines = b"".join(
-        history.tombstone(path, header.name if header else path, at, header.source if header else ()) for path, header in gone
-    )
-    return [Append(history.TOMBSTONES, lines, lines.decode().splitlines()[-1])]
+Named = tuple[str, Header | None]
+
+
+def tombstones(gone: Sequence[Named], at: datetime, back: Sequence[Named] = ()) -> list[Op]:
+    """What keeps deleted files forgotten, and takes that from those that came back, given their paths and what is known of them."""
+    names = {_name(*one) for one in back}
+    lines = [
+        history.tombstone(one[0], _name(*one), at, one[1].source if one[1] else ()) for one in gone if _name(*one) not in names
+    ]
+    lines += [history.tombstone(one[0], _name(*one), at, restored=True) for one in back]
+    return [Append(history.TOMBSTONES, b"".join(lines), lines[-1].decode().rstrip("\n"))] if lines else []
+
+
+def _name(path: str, header: Header | None) -> str:
+    return header.name if header else path
 
 
 def index_text(found: File | FileProblem) -> str:

@@ -36,7 +36,11 @@ async def heal(backend: Backend, intent: history.Intent, listed: Mapping[str, in
     ops = [op for change in intent.files for op in _forward(change, found, was)]
     done = Append(LOG, history.done_line(intent.id), done_mark(intent.id))
     gone = [change for change in intent.files if change.after is None and change.path not in moves_in(intent)]
-    forget = tombstones([(change.path, header_of(change.path, _kept(found, change.before))) for change in gone], intent.at)
+    forget = tombstones(
+        [(change.path, header_of(change.path, _kept(found, change.before))) for change in gone],
+        intent.at,
+        [(change.path, header_of(change.path, _kept(found, change.after))) for change in intent.files if change.restored],
+    )
     try:
         await backend.commit(intent.id, [*ops, *forget, done])
     except (InvalidPath, UnsafeFile) as error:

@@ -23,6 +23,7 @@ class Settled:
     Args:
         merged: whether an edit made meanwhile was merged in.
         moved_from: the path it had, when it is the new path of a rename.
+        restored: whether it was deleted before and comes back.
     """
 
     path: str
@@ -30,6 +31,7 @@ class Settled:
     after: bytes | None
     merged: bool = False
     moved_from: str | None = None
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def _create(change: Create, now: bytes | None, rules: Rules) -> Settled:
         return Settled(change.path, now, now)  # a retry after a lost answer
     _refuse_taken(change.path, now, rules)
     _validate(change.path, change.data, None, rules)
-    return Settled(change.path, None, change.data)
+    return Settled(change.path, None, change.data, restored=change.restored)
 
 
 def _refuse_taken(path: str, now: bytes | None, rules: Rules, ignore: frozenset[str] = frozenset()) -> None:
