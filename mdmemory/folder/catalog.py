@@ -64,21 +64,21 @@ class Catalog:
         """Grows with every file that is learnt or forgotten."""
         self.scanned = False
         self._unkept = 0
-        self._cache, self.versions = cache or Cache(), Versions()  # the version of every visible file, memory file or not
-        self.recall = LexicalIndex(self._languages, self._cache)
+        self.cache, self.versions = cache or Cache(), Versions()  # the version of every visible file, memory file or not
+        self.recall = LexicalIndex(self._languages, self.cache)
         try:
-            self.versions = self._cache.versions()
+            self.versions = self.cache.versions()
         except CACHE_ERRORS as error:
-            self._cache.lose(error)
-        self.headers = Headers(self._cache, not self.versions.listings, lambda path: path in self.versions)
+            self.cache.lose(error)
+        self.headers = Headers(self.cache, not self.versions.listings, lambda path: path in self.versions)
         if INDEX in self.versions:
             self.versions.put(INDEX, NO_VERSION)  # its text is not in the cache
 
     def _begin_anew(self) -> None:
         """Go on with an empty cache: every file is read again."""
-        self._cache, self.versions = self._cache.renewed(), Versions()
-        self.headers.go_on_with(self._cache)
-        self.recall = LexicalIndex(self._languages, self._cache)
+        self.cache, self.versions = self.cache.renewed(), Versions()
+        self.headers.go_on_with(self.cache)
+        self.recall = LexicalIndex(self._languages, self.cache)
 
     @property
     def files(self) -> Mapping[str, Known]:
@@ -131,7 +131,7 @@ class Catalog:
         """Take in what other processes learnt and noted in the cache, so that it need not be read again."""
         changed: dict[str, Difference] = {}
         try:
-            for path, version, text in self._cache.news():
+            for path, version, text in self.cache.news():
                 if version and text:
                     before = _SOMETHING if path in self.versions else None
                     changed[path] = (self.headers.known(path) if self.headers.is_loaded else before, None)
@@ -140,7 +140,7 @@ class Catalog:
                 elif path in self.versions:  # forgotten, words and all: if it is there after all, it is read again
                     self.versions.put(path, NO_VERSION)
         except CACHE_ERRORS as error:
-            self._cache.lose(error)
+            self.cache.lose(error)
         return changed
 
     def _take_versions(self, scan: Scan) -> list[str]:
@@ -163,7 +163,7 @@ class Catalog:
     def _learn_all(self, heads: Iterable[tuple[str, bytes]], scan: Scan, texts: Mapping[str, bytes]) -> None:
         """Take in new files, with one transaction."""
         try:
-            with self._cache.changing():
+            with self.cache.changing():
                 for path, head in heads:
                     entry = scan.files[path]
                     if path == INDEX:
@@ -171,7 +171,7 @@ class Catalog:
                     elif is_memory_path(path):
                         self.learn(path, texts.get(path, head), entry.size, entry.mtime_ns, entry.version)
         except sqlite3.Error as error:
-            self._cache.lose(error)
+            self.cache.lose(error)
 
     def _keep(self, changes: int) -> None:
         """Write all versions in one piece when many have changed since the last time."""
@@ -179,22 +179,22 @@ class Catalog:
         if self._unkept > max(FEW_NEWER, len(self.versions) // 16):
             self._unkept = 0
             try:
-                self._cache.keep(self.versions)
+                self.cache.keep(self.versions)
             except sqlite3.Error as error:
-                self._cache.lose(error)
+                self.cache.lose(error)
 
     @property
     def is_lost(self) -> bool:
         """Whether the cache is damaged, so that the next `refresh` reads every file."""
-        return self._cache.is_lost
+        return self.cache.is_lost
 
     def lose(self, error: Exception) -> None:
         """Take note that the cache is damaged."""
-        self._cache.lose(error)
+        self.cache.lose(error)
 
     def close(self) -> None:
         """Close the cache."""
-        self._cache.close()
+        self.cache.close()
 
     @property
     def index_now(self) -> File | FileProblem | None:
@@ -263,12 +263,12 @@ class Catalog:
         self.versions.put(path, version)
         self._set(path, known)
         try:
-            with self._cache.changing():
+            with self.cache.changing():
                 if not (is_same(before, known) and self.recall.touch(path, document, mtime_ns)):
                     self.recall.put(path, document, mtime_ns)
-                self._cache.note(path, version, as_text(known))
+                self.cache.note(path, version, as_text(known))
         except sqlite3.Error as error:  # it will be read again
-            self._cache.lose(error)
+            self.cache.lose(error)
         return known
 
     def _set(self, path: str, known: Known) -> None:
@@ -292,8 +292,8 @@ class Catalog:
         self.journals.pop(path, None)
         self.versions.drop(path)
         try:
-            with self._cache.changing():
+            with self.cache.changing():
                 self.recall.remove(path)
-                self._cache.forget(path)
+                self.cache.forget(path)
         except sqlite3.Error as error:
-            self._cache.lose(error)
+            self.cache.lose(error)

@@ -11,7 +11,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mdmemory.errors import Conflict, InvalidPath, MdmemoryError, NotThere, PermissionDenied, Unavailable
-from mdmemory.web import changing, doctor_page, editing, index_page, journal_pages, listing, reading
+from mdmemory.web import changing, doctor_page, editing, history_pages, index_page, journal_pages, listing, reading, turns_page
 from mdmemory.web.site import STATIC, Site, site_of, static_version
 
 _STATUS = {NotThere: 404, InvalidPath: 404, PermissionDenied: 403, Conflict: 409, Unavailable: 503}
@@ -29,6 +29,9 @@ def web_app(site: Site) -> Starlette:
         ("/index", index_page.show_index, None),
         ("/journal", journal_pages.show_journal, None),
         ("/journal/{session:path}", journal_pages.show_session, None),
+        ("/history", history_pages.show_history, history_pages.take_session_back),
+        ("/history/{id}", history_pages.show_event, history_pages.take_event_back),
+        ("/turns", turns_page.show_turns, None),
         ("/doctor", doctor_page.show_findings, doctor_page.take_repair),
         ("/changes", tell_changes, None),
         ("/static/{version}/{name}", send_static, None),

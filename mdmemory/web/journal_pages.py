@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from mdmemory.files.journal import MARK, Message
 from mdmemory.folder.journals import Journals, Said
-from mdmemory.web.site import site_of
+from mdmemory.web.site import number_of, site_of
 
 PER_PAGE = 20
 MAX_MESSAGES = 200  # of a conversation on one page: the last ones, unless an earlier page is asked for
@@ -50,8 +50,7 @@ async def show_journal(request: Request) -> Response:
     await site.folder.refresh()
     journals = site.folder.journals
     found = [_entry(said) for said in await journals.search(query, limit=PER_PAGE)] if query else []
-    number = request.query_params.get("page", "1")
-    page = max(1, int(number)) if number.isascii() and number.isdigit() and len(number) < 7 else 1
+    page = number_of(request, "page")
     sessions = journals.sessions
     first = (page - 1) * PER_PAGE
     talks = [] if query else [await _talk(journals, session) for session in sessions[first : first + PER_PAGE]]

@@ -5,7 +5,7 @@ No file is read for it: what it shows is known from the last look at the folder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -18,7 +18,7 @@ from mdmemory.folder.any_folder import Folder
 from mdmemory.recall.filters import Filters
 from mdmemory.recall.ranking import Match
 from mdmemory.web.overview import PLAIN, Overview, Row
-from mdmemory.web.site import site_of
+from mdmemory.web.site import number_of, site_of
 
 PER_PAGE: Final = 50
 MAX_FOUND: Final = 50
@@ -38,9 +38,8 @@ class Wanted:
     def of(cls, request: Request) -> Wanted:
         """Read it; what is no number is the first page."""
         given = request.query_params
-        page = given.get("page", "1")
         texts = {name: given.get(name, "")[:1_000].strip() for name in ("q", "type", "tag", "folder")}
-        return cls(**texts, page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1)
+        return cls(**texts, page=number_of(request, "page"))
 
     def url(self, **other: str | int) -> str:
         """The address of the same list, but for what is given."""
@@ -54,12 +53,13 @@ async def show_list(request: Request) -> Response:
     site, wanted = site_of(request), Wanted.of(request)
     await site.folder.refresh()
     overview = site.overview()
-    problem, rows = "", list[Row]()
+    problem = ""
+    every: Sequence[Row] = ()
     try:
-        rows = await _found(site.folder, overview, wanted) if wanted.q else overview.rows
-        rows = [row for row in rows if _is_wanted(row, wanted)][: MAX_FOUND if wanted.q else None]
+        every = await _found(site.folder, overview, wanted) if wanted.q else overview.rows
     except InvalidArguments as error:
         problem = str(error)
+    rows = [row for row in every if _is_wanted(row, wanted)][: MAX_FOUND if wanted.q else None]
     count, first = len(rows), (wanted.page - 1) * PER_PAGE
     return site.page(
         "list",

@@ -48,6 +48,7 @@ NOTES: Final[Mapping[str, str]] = {
     "moved": "Moved.",
     "deleted": "Deleted. The history keeps the text.",
     "repaired": "Repaired.",
+    "undone": "Undone. The undoing stands in the history too, and can itself be undone.",
 }
 """What a page says after a form, by the name that stands in its address."""
 
@@ -130,6 +131,12 @@ def site_of(request: Request) -> Site:
     """The site that a request is for."""
     site: Site = request.app.state.site
     return site
+
+
+def number_of(request: Request, name: str) -> int:
+    """A number of the address, from 1 on; 1 when there is none."""
+    text = request.query_params.get(name, "")
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 5 else 1
 
 
 def see_other(url: str, note: str = "") -> RedirectResponse:
