@@ -143,7 +143,8 @@ def retext(before: str, after: str) -> str:
             made += [content + ((was or usual) if end else "") for (_, was), (content, end) in pairs]
         else:
             made += [content + (usual if end else "") for content, end in new[head + j1 : head + j2]]
-    return "".join([*made, *("".join(line) for line in old[len(old) - tail :])])
+    text = "".join([*made, *("".join(line) for line in old[len(old) - tail :])])
+    return text if _flat(text) == after else after.replace("\n", usual)  # a lone CR before an empty line would swallow it
 
 
 def _flat(text: str) -> str:
