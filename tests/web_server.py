@@ -40,7 +40,7 @@ class Form(HTMLParser):
         self._form: dict[str, str] = {}
         self._text: str | None = None
         self._select: str | None = None
-        self.feed(page)
+        self.feed(page.replace("\r\n", "\n").replace("\r", "\n"))  # as browsers do
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Take in a form or a field."""

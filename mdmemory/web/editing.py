@@ -6,7 +6,6 @@ A form carries the bytes that it was opened with. So what others wrote meanwhile
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -150,5 +149,5 @@ def packed(data: bytes | None) -> str:
 def _unpacked(text: str) -> bytes | None:
     try:
         return None if not text else b"" if text == "-" else base64.b64decode(text, validate=True)
-    except binascii.Error:
+    except ValueError:
         raise HTTPException(400, "The form can't be read.") from None

@@ -1,0 +1,290 @@
+"""The pages of the web server, without a browser: what they show and what becomes of the folder."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+from command import COMMAND, environment, note, write
+from folders import index_of, log_of, visible
+from web_server import Form, Visitor, serving, visiting
+
+HOME = "---\nname: Home\ndescription: where I live\ntype: user\nown: kept\n---\n\nfirst\nsecond\nthird\nfourth\nfifth\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two files."""
+    write(tmp_path / "memory/user/home.md", HOME)
+    write(tmp_path / "memory/project/acme.md", note("Acme", "my employer", "See [[Home]].", kind="project"))
+    return tmp_path / "memory"
+
+
+@pytest.fixture
+def visitor(folder: Path) -> Iterator[Visitor]:
+    """A visitor of its server."""
+    with visiting(folder) as visitor:
+        yield visitor
+
+
+def home(folder: Path) -> str:
+    """The file as it is."""
+    return (folder / "user/home.md").read_bytes().decode()
+
+
+def test_the_list_and_its_filters(visitor: Visitor, folder: Path) -> None:
+    """All files, those of a type, a tag or a folder, and those that a search finds, with the reason."""
+    write(folder / "plain.md", "# Plain\n\nA plain file.\n")
+    write(folder / "broken.md", "---\nname: [\n---\n")
+    write(folder / "project/old.md", "---\nname: Old\ntags: [x, Y]\nvalid_until: 2020-01-01\n---\n")
+    everything = visitor.get("/")
+    for words in ("Home", "Acme", "Plain", "outdated", "the frontmatter is not valid YAML"):
+        assert words in everything
+    shown = {query: visitor.get(f"/?{query}") for query in ("type=user", "type=none", "tag=y", "folder=project", "q=lived+where")}
+    assert [(query, "Home<" in page, "Acme<" in page, "Plain<" in page) for query, page in shown.items()] == [
+        ("type=user", True, False, False),
+        ("type=none", False, False, True),
+        ("tag=y", False, False, False),
+        ("folder=project", False, True, False),
+        ("q=lived+where", True, False, False),
+    ]
+    assert "shares where, live" in shown["q=lived+where"] and "Old<" in shown["tag=y"]
+    assert "Nothing matches" in visitor.get("/?q=zzz&type=nosuch") and "memories" in visitor.get("/?page=99999&q=")
+
+
+def test_a_file_and_where_its_links_lead(visitor: Visitor) -> None:
+    """A file is rendered, its properties stand beside it, and a wikilink leads to the file that is called so."""
+    page = visitor.get("/file/project/acme.md")
+    assert '<a href="/file/user/home.md" class="file"' in page and "my employer" in page
+    assert "kept" in visitor.get("/file/user/home.md")
+    assert "There is no" in visitor.get("/file/none.md", 404) or "does not exist" in visitor.get("/file/none.md", 404)
+
+
+def test_an_edit_changes_what_was_edited(visitor: Visitor, folder: Path) -> None:
+    """F5: a field and a line are changed, the unknown field and every other byte stay, the index follows, a person is the author."""
+    answer = visitor.edit("user/home.md", description="in Oslo", body="first\nSECOND\nthird\nfourth\nfifth\n")
+    assert answer.headers["location"] == "/file/user/home.md?note=saved"
+    assert home(folder) == HOME.replace("where I live", "in Oslo").replace("second", "SECOND")
+    assert "in Oslo" in index_of(folder) and log_of(folder)[-2]["author"] == "person"
+    assert visitor.edit("user/home.md").headers["location"].endswith("?note=same")
+
+
+def test_an_edit_meanwhile_of_other_lines_is_merged(visitor: Visitor, folder: Path) -> None:
+    """E5: who saves a form that was opened before somebody else saved loses nothing, and is told."""
+    form = visitor.form("/edit/user/home.md")
+    write(folder / "user/home.md", HOME.replace("first", "FIRST"))
+    answer = visitor.post("/edit/user/home.md", {**form, "body": form["body"].replace("fifth", "FIFTH")})
+    assert answer.headers["location"].endswith("?note=merged")
+    assert "made meanwhile" in visitor.get(answer.headers["location"])
+    assert home(folder) == HOME.replace("first", "FIRST").replace("fifth", "FIFTH")
+
+
+def test_an_edit_meanwhile_of_the_same_line_is_shown(visitor: Visitor, folder: Path) -> None:
+    """E5: both texts are shown and nothing is written; each of the three ways out of it works."""
+    form = visitor.form("/edit/user/home.md")
+    form["body"] = form["body"].replace("second", "mine")
+    theirs = HOME.replace("second", "theirs").replace("fifth", "FIFTH")
+    write(folder / "user/home.md", theirs)
+    answer = visitor.post("/edit/user/home.md", form)
+    assert answer.status_code == 409 and "<code>mine</code>" in answer.text and "<code>theirs</code>" in answer.text
+    assert home(folder) == theirs
+    shown = Form(answer.text).forms["/edit/user/home.md"]
+    both = shown["text"].replace("mine", "mine and theirs")
+    assert visitor.post("/edit/user/home.md", {**shown, "text": both}).status_code == 303
+    assert home(folder) == HOME.replace("second", "mine and theirs")
+    assert visitor.post("/edit/user/home.md", {**shown, "text": shown["text"]}).status_code == 409, "it was based on theirs"
+    write(folder / "user/home.md", theirs)
+    del shown["text"]
+    assert visitor.post("/edit/user/home.md", shown).status_code == 303
+    assert home(folder) == HOME.replace("second", "mine")
+
+
+def test_a_file_that_is_deleted_while_its_form_is_open(visitor: Visitor, folder: Path) -> None:
+    """E5: who saves is told that it is gone, and can make it again."""
+    form = visitor.form("/edit/user/home.md")
+    (folder / "user/home.md").unlink()
+    answer = visitor.post("/edit/user/home.md", {**form, "body": "new text\n"})
+    assert answer.status_code == 409 and "deleted meanwhile" in answer.text
+    shown = Form(answer.text).forms["/edit/user/home.md"]
+    del shown["text"]
+    assert visitor.post("/edit/user/home.md", shown).status_code == 303 and home(folder).endswith("new text\n")
+
+
+@pytest.mark.parametrize("base", ["", "AAAA", "-", "no base64!", "\u00fc"])
+def test_a_form_that_was_opened_with_something_else(visitor: Visitor, folder: Path, base: str) -> None:
+    """V8: bytes that the file never had overwrite nothing."""
+    form = visitor.form("/edit/user/home.md")
+    answer = visitor.post("/edit/user/home.md", {**form, "base": base, "text": "overwritten"})
+    assert answer.status_code in (400, 409, 422) and home(folder) == HOME
+
+
+def test_what_is_refused_is_not_lost(visitor: Visitor, folder: Path) -> None:
+    """A form that can't be saved comes back as it was typed, with the reason."""
+    form = visitor.form("/edit/user/home.md?raw=1", "/edit/user/home.md")
+    answer = visitor.post("/edit/user/home.md", {**form, "text": "---\nname: [\n---\ntyped text"})
+    assert answer.status_code == 422 and "typed text" in answer.text and "not valid YAML" in answer.text and home(folder) == HOME
+    new = {**visitor.form("/new"), "name": "x", "path": "../x.md", "body": "typed text"}
+    answer = visitor.post("/new", new)
+    assert answer.status_code == 422 and "typed text" in answer.text and "not a usable path" in answer.text
+
+
+def test_a_preview_writes_nothing(visitor: Visitor, folder: Path) -> None:
+    """The text is shown as it would be, the form goes on with what was typed."""
+    answer = visitor.edit("user/home.md", body="**bold** [[Acme]]", name="Typed", do="preview")
+    assert answer.status_code == 200 and "<strong>bold</strong>" in answer.text and 'value="Typed"' in answer.text
+    assert "/file/project/acme.md" in answer.text and home(folder) == HOME
+
+
+def test_a_broken_file_is_shown_and_mended(visitor: Visitor, folder: Path) -> None:
+    """F2: why it can't be read stands beside its text, which can be edited as it is, whatever its encoding."""
+    write(folder / "broken.md", "---\nname: it's: broken\r\n---\r\ntext\r\n")
+    write(folder / "latin.md", "Grün\r\n".encode("latin-1"))
+    page = visitor.get("/file/broken.md")
+    assert "Line 2:" in page and "name: it&#39;s: broken" in page
+    form = visitor.form("/edit/broken.md")
+    visitor.post("/edit/broken.md", {**form, "text": form["text"].replace("it's: broken", "mended")})
+    assert (folder / "broken.md").read_bytes() == b"---\nname: mended\r\n---\r\ntext\r\n"
+    assert "Latin-1" in visitor.get("/file/latin.md")
+    assert visitor.post("/edit/latin.md", visitor.form("/edit/latin.md")).status_code == 303
+    assert (folder / "latin.md").read_bytes() == "Grün\r\n".encode()
+
+
+def test_new_moved_deleted_and_undone(visitor: Visitor, folder: Path) -> None:
+    """D2: a file is made, found under another path, deleted, and brought back from the history."""
+    made = visitor.post("/new", {**visitor.form("/new"), "name": "A trip", "type": "project", "tags": "a, b", "body": "Text"})
+    assert made.headers["location"] == "/file/project/a-trip.md?note=made" and "A trip" in index_of(folder)
+    data = (folder / "project/a-trip.md").read_bytes()
+    visitor.post("/move/project/a-trip.md", {**visitor.form("/move/project/a-trip.md"), "new_path": "trips/one.md"})
+    assert (folder / "trips/one.md").read_bytes() == data and "trips/one.md" in index_of(folder)
+    visitor.post("/move/trips/one.md", {**visitor.form("/move/trips/one.md"), "do": "delete"})
+    assert not (folder / "trips/one.md").exists() and "A trip" not in index_of(folder)
+    (event,) = [line["id"] for line in log_of(folder) if line.get("reason") == "deleted on the web page"]
+    assert "-name: A trip" in visitor.get(f"/history/{event}")
+    assert visitor.post(f"/history/{event}", visitor.form(f"/history/{event}")).headers["location"].endswith("?note=undone")
+    assert (folder / "trips/one.md").read_bytes() == data and "A trip" in index_of(folder)
+
+
+def test_a_deletion_is_of_what_was_seen(visitor: Visitor, folder: Path) -> None:
+    """E5: a file that changed after its page was opened is not deleted."""
+    form = visitor.form("/move/user/home.md")
+    write(folder / "user/home.md", HOME + "more\n")
+    answer = visitor.post("/move/user/home.md", {**form, "do": "delete"})
+    assert answer.status_code == 409 and "has changed since" in answer.text and home(folder) == HOME + "more\n"
+    assert visitor.post("/move/user/home.md", {**form, "new_path": "project/acme.md"}).status_code == 409
+    assert visitor.post("/move/user/home.md", {**form, "new_path": "/etc/x.md"}).status_code == 422
+
+
+def test_an_undo_that_later_changes_stand_in_the_way_of(visitor: Visitor, folder: Path) -> None:
+    """An undo that can't be is said, with what stands in the way, and writes nothing."""
+    visitor.edit("user/home.md", body="one\n")
+    (event,) = [line["id"] for line in log_of(folder) if line.get("reason") == "edited on the web page"]
+    visitor.edit("user/home.md", body="two\n")
+    before = visible(folder)
+    answer = visitor.post(f"/history/{event}", visitor.form(f"/history/{event}"))
+    assert answer.status_code == 409 and "the same lines were changed since" in answer.text and visible(folder) == before
+
+
+def test_index_and_doctor(visitor: Visitor, folder: Path) -> None:
+    """I3: the index as agents see it, what it leaves out and why; what the doctor finds, and its repair in one click."""
+    write(folder / "project/old.md", "---\nname: Old\nvalid_until: 2020-01-01\n---\n")
+    write(folder / "MEMORY.md", "# Mine\n\n- [Gone](gone.md) — not there\n")
+    page = visitor.get("/index")
+    assert "# Mine" in page and "it has expired" in page and "where I live" in page
+    assert "dead-pointer" in visitor.get("/doctor")
+    assert visitor.post("/doctor", visitor.form("/doctor")).headers["location"] == "/doctor?note=repaired"
+    assert "gone.md" not in index_of(folder) and "# Mine" in index_of(folder) and "dead-pointer" not in visitor.get("/doctor")
+    form = visitor.form("/edit/MEMORY.md")
+    visitor.post("/edit/MEMORY.md", {**form, "text": form["text"].replace("# Mine", "# Ours")})
+    assert index_of(folder).startswith("# Ours\n")
+
+
+def test_many_save_at_once(visitor: Visitor, folder: Path) -> None:
+    """E5: of ten people who add a line each, at different places, all are heard; who is refused is told so."""
+    lines = [f"line {number}" for number in range(100)]
+    write(folder / "user/home.md", HOME + "\n".join(lines) + "\n")
+    form = visitor.form("/edit/user/home.md")
+
+    def save(number: int) -> int:
+        body = form["body"].replace(f"line {number}5\n", f"line {number}5\nadded {number}\n")
+        return visitor.post("/edit/user/home.md", {**form, "body": body}).status_code
+
+    with ThreadPoolExecutor(5) as pool:
+        assert list(pool.map(save, range(1, 10))) == [303] * 9
+    assert [line for line in home(folder).splitlines() if line.startswith("added")] == [f"added {number}" for number in range(1, 10)]
+
+
+def test_only_looking(folder: Path) -> None:
+    """--read-only shows everything, offers no change and makes none."""
+    before = visible(folder)
+    with visiting(folder, "--read-only") as visitor:
+        assert "New memory" not in visitor.get("/") and "/edit/" not in visitor.get("/file/user/home.md")
+        form = {**visitor.form("/new"), "name": "x", "body": "y"}
+        assert visitor.post("/new", form).status_code == 422
+        assert visitor.edit("user/home.md", body="x").status_code == 422
+    assert visible(folder) == before
+
+
+def test_two_folders(folder: Path, tmp_path: Path) -> None:
+    """M5: a mounted folder's files stand in the list under their prefix; what may not be changed there has no button."""
+    write(tmp_path / "team/plan.md", note("Plan", "the team's plan", kind="project"))
+    write(tmp_path / "notes/log.md", note("Log", "ours", kind="project"))
+    mounts = f"  team/: {{location: {tmp_path}/team, access: [read]}}\n  notes/: {{location: {tmp_path}/notes}}\n"
+    write(tmp_path / "memory.yaml", f"location: {folder}\nmounts:\n{mounts}")
+    with visiting(folder, "--config", str(tmp_path / "memory.yaml")) as visitor:
+        assert "team/plan.md" in visitor.get("/?q=plan") and "/edit/" not in visitor.get("/file/team/plan.md")
+        assert visitor.edit("team/plan.md", body="x").status_code == 422
+        assert visitor.edit("notes/log.md", body="x\n").status_code == 303
+        assert (tmp_path / "notes/log.md").read_bytes().endswith(b"\n\nx\n")
+        assert "notes/log.md" in visitor.get("/history") and "the team" in visitor.get("/index")
+
+
+def test_news_come_as_they_happen_and_end_with_the_server(folder: Path) -> None:
+    """W1: a page that is open hears of a change on disk within seconds, and does not hold up the end of the server."""
+    command = [*COMMAND, "serve", "-f", str(folder), "--port", "0"]
+    server = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, encoding="utf-8", cwd=folder.parent)
+    assert server.stderr is not None
+    url = server.stderr.readline().split()[-1]
+    visitor = Visitor(url)
+    heard: list[str] = []
+    opened = threading.Event()
+
+    def listen() -> None:
+        with visitor.http.stream("GET", "/changes") as stream:
+            for line in stream.iter_lines():
+                opened.set()
+                heard.append(line)
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    assert opened.wait(10)
+    write(folder / "user/home.md", HOME + "more\n")
+    for _ in range(100):
+        if any("user/home.md" in line for line in heard):
+            break
+        listener.join(0.1)
+    server.send_signal(signal.SIGINT)
+    assert "Traceback" not in server.communicate(timeout=1.9)[1], "uvicorn would wait for two seconds and then cut the stream off"
+    listener.join(5)
+    visitor.close()
+    assert 'data: {"paths": ["user/home.md"], "journal": false}' in heard and not listener.is_alive()
+
+
+def test_too_many_pages(folder: Path) -> None:
+    """V8: who opens one stream after another is stopped, and pages are still served."""
+    with serving(folder) as url:
+        visitor = Visitor(url)
+        with httpx2.Client(trust_env=False, base_url=visitor.base, cookies=visitor.http.cookies, timeout=10) as http:
+            streams = [http.send(http.build_request("GET", "/changes"), stream=True) for _ in range(90)]
+            assert {stream.status_code for stream in streams} == {200} and visitor.get("/")
+            streams += [visitor.http.send(visitor.http.build_request("GET", "/changes"), stream=True) for _ in range(11)]
+            assert [stream.status_code for stream in streams[99:]] == [200, 503]
+            for stream in streams:
+                stream.close()
+        assert visitor.get("/")
+        visitor.close()
