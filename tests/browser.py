@@ -37,6 +37,13 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
+def expect(part: Any) -> Any:
+    """Playwright's assertions about a part of a page, which wait for it."""
+    from playwright.sync_api import expect as expected
+
+    return expected(part)
+
+
 class Tab:
     """A page in a browser of its own, and what must not happen in it.
 

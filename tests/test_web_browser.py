@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Open
+from browser import Open, expect
 from command import note, write
 from folders import index_of
 
@@ -37,13 +37,6 @@ def names(page: Any) -> list[str]:
 def press(page: Any, name: str) -> None:
     """Press a button."""
     page.get_by_role("button", name=name, exact=True).click()
-
-
-def expect(page: Any) -> Any:
-    """Playwright's assertion, which waits."""
-    from playwright.sync_api import expect as expected
-
-    return expected(page)
 
 
 def test_search_as_you_type(open_tab: Open, folder: Path) -> None:
