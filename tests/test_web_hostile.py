@@ -40,7 +40,9 @@ def test_no_page_does_harm(open_tab: Open, folder: Path) -> None:
         page = tab.go(path)
         tab.faults[:] = [fault for fault in tab.faults if "status of 40" not in fault]  # a page that there is not is said so
         assert tab.faults == [], path
-        assert page.evaluate("[document.title.length > 0, document.querySelectorAll('script, style, base, iframe, meta').length]") == [
+        assert page.evaluate(
+            "[document.title.length > 0, document.querySelectorAll('script, style, base, iframe, meta').length]"
+        ) == [
             True,
             5,
         ], path

@@ -216,7 +216,9 @@ def test_many_save_at_once(visitor: Visitor, folder: Path) -> None:
 
     with ThreadPoolExecutor(5) as pool:
         assert list(pool.map(save, range(1, 10))) == [303] * 9
-    assert [line for line in home(folder).splitlines() if line.startswith("added")] == [f"added {number}" for number in range(1, 10)]
+    assert [line for line in home(folder).splitlines() if line.startswith("added")] == [
+        f"added {number}" for number in range(1, 10)
+    ]
 
 
 def test_only_looking(folder: Path) -> None:

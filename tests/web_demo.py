@@ -30,7 +30,12 @@ HOME = """Mira lives in Oslo, near [[Grünerløkka]], and works at [[Acme]].
 FILES = {
     "user/home.md": ("Home and work", "where Mira lives, and how she travels", HOME, {"tags": ["people", "travel"]}),
     "user/food.md": ("Food", "what Mira eats and does not", "No peanuts.", {"tags": ["people"], "pinned": "true"}),
-    "feedback/short-answers.md": ("Short answers", "Mira wants the answer first, then the reasons", "Answer first.", {"tags": ["style"]}),
+    "feedback/short-answers.md": (
+        "Short answers",
+        "Mira wants the answer first, then the reasons",
+        "Answer first.",
+        {"tags": ["style"]},
+    ),
     "project/summer-trip.md": (
         "Summer trip",
         "the trip to Lofoten in July: what is booked, open and decided",
@@ -79,14 +84,19 @@ async def fill(root: Path) -> None:
         base = await memory.folder.read("project/summer-trip.md")
         data = base.replace(b"ferry to Moskenes", b"night ferry to Moskenes")
         known = memory.folder.files["project/summer-trip.md"].etag
-        await memory.folder.apply([Replace("project/summer-trip.md", data, str(known), base)], "agent:tuesday", "the ferry is booked")
+        await memory.folder.apply(
+            [Replace("project/summer-trip.md", data, str(known), base)], "agent:tuesday", "the ferry is booked"
+        )
         async with memory.session("tuesday").turn("Which ferry do we take on the trip to Lofoten?") as turn:
             await turn.system_prompt()
             await turn.take_hint()
             turn.record({"role": "tool", "tool_call_id": "1", "content": "ok"})
             await turn.finish("The night ferry from Bodø to Moskenes.")
     write(root / "project/broken.md", "---\nname: Broken\ndescription: it's: broken\ntype: project\n---\n\nBody.\n")
-    write(root / "MEMORY.md", "# What I know\n\n" + (root / "MEMORY.md").read_text(encoding="utf-8") + "- [Gone](gone.md) — was here\n")
+    write(
+        root / "MEMORY.md",
+        "# What I know\n\n" + (root / "MEMORY.md").read_text(encoding="utf-8") + "- [Gone](gone.md) — was here\n",
+    )
     for number, path in enumerate(reversed([*FILES, "project/broken.md"])):
         os.utime(root / path, (time.time() - 86_400 * number,) * 2)
 

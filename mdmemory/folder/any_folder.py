@@ -44,6 +44,12 @@ def backends_of(folder: Folder) -> Mapping[str, Backend]:
     return folder.backends if isinstance(folder, MountedFolder) else {"": folder.backend}
 
 
+def has_news(folder: Folder) -> bool:
+    """Whether a look may find something: False only when the system tells of changes, and has told of none since the last look."""
+    watchers = [part.watcher for part in parts_of(folder).values()]
+    return any(watcher is None or watcher.has_news for watcher in watchers)
+
+
 def look_every_s(folder: Folder) -> float:
     """How long a server waits between two looks for what others changed."""
     is_watched = all(getattr(part.backend, "watchable_root", None) for part in parts_of(folder).values())

@@ -34,7 +34,7 @@ async def take_new(request: Request) -> Response:
             raise MdmemoryError("A memory needs a name: a short title.")
         fields = {"tags": tags} if tags else {}
         data = new_file(name, " ".join(values["description"].split()), kind, values["body"], **fields)
-        await site.folder.refresh()
+        await site.look()
         path = values["path"].strip() or free_path(site.folder, f"{kind}/{slug(name)}", data)
         path = path if path.lower().endswith(".md") else f"{path}.md"
         await site.folder.apply([Create(path, data)], AUTHOR, "made on the web page")
@@ -49,7 +49,7 @@ async def take_new(request: Request) -> Response:
 async def show_move(request: Request) -> Response:
     """Where a file is to be, or whether it is to go."""
     site, path = site_of(request), path_of(request)
-    await site.folder.refresh()
+    await site.look()
     etag = etag_of(await site.folder.read(path))
     return site.page("move", request, title=f"Move {path}", path=path, new_path=path, etag=etag, problem="")
 

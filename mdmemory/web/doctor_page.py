@@ -12,7 +12,7 @@ from mdmemory.web.site import see_other, site_of
 async def show_findings(request: Request) -> Response:
     """Everything that is wrong; all files are read for it."""
     site = site_of(request)
-    await site.folder.refresh()
+    await site.look()
     findings = await examine(site.folder)
     return site.page(
         "doctor",

@@ -79,7 +79,7 @@ class Sent:
 async def show_form(request: Request) -> Response:
     """The form of a file."""
     site, path = site_of(request), path_of(request)
-    await site.folder.refresh()
+    await site.look()
     data = await site.folder.read(path)
     return _page(request, path, Sent.fresh(path, data, is_raw="raw" in request.query_params))
 

@@ -87,7 +87,7 @@ async def _event(request: Request, status: int = 200, problem: str = "") -> Resp
 
 
 def _lines(diff: str) -> Iterator[tuple[str, str]]:
-    lines = [line for line in diff.split("\n") if not line.startswith(("--- ", "+++ "))]
+    lines = [line for line in diff.removesuffix("\n").split("\n") if not line.startswith(("--- ", "+++ "))]
     for line in lines[:MAX_DIFF_LINES]:
         yield _KINDS.get(line[:1], ""), line
     if len(lines) > MAX_DIFF_LINES:

@@ -40,7 +40,7 @@ class IndexLine:
 async def show_index(request: Request) -> Response:
     """What stands in an agent's prompt."""
     site = site_of(request)
-    await site.folder.refresh()
+    await site.look()
     shown = await site.folder.prompt_index()
     targets = {pointer.line: pointer.target for pointer in reversed(pointers(shown.text, site.folder.files.keys()))}
     lines = [IndexLine(number, text, targets.get(number, "")) for number, text in enumerate(shown.text.splitlines(), 1)]

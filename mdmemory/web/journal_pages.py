@@ -47,7 +47,7 @@ class Entry:
 async def show_journal(request: Request) -> Response:
     """All conversations, the latest first, or the messages that a search finds."""
     site, query = site_of(request), request.query_params.get("q", "")[:1_000].strip()
-    await site.folder.refresh()
+    await site.look()
     journals = site.folder.journals
     found = [_entry(said) for said in await journals.search(query, limit=PER_PAGE)] if query else []
     page = number_of(request, "page")
@@ -71,7 +71,7 @@ async def show_journal(request: Request) -> Response:
 async def show_session(request: Request) -> Response:
     """One conversation."""
     site, session = site_of(request), str(request.path_params["session"])
-    await site.folder.refresh()
+    await site.look()
     if session not in site.folder.journals.sessions:
         raise HTTPException(404, f"There is no conversation {session!r:.100} in the journal.")
     messages = [message for message in await site.folder.journals.messages(session) if message.role != MARK]

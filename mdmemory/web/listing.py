@@ -5,6 +5,7 @@ No file is read for it: what it shows is known from the last look at the folder.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -21,6 +22,7 @@ from mdmemory.web.overview import PLAIN, Overview, Row
 from mdmemory.web.site import number_of, site_of
 
 PER_PAGE: Final = 50
+AGES_S: Final = 600  # as long as "today" and the like may stand
 MAX_FOUND: Final = 50
 
 
@@ -51,7 +53,16 @@ class Wanted:
 async def show_list(request: Request) -> Response:
     """The first page: all files, or those that a search finds."""
     site, wanted = site_of(request), Wanted.of(request)
-    await site.folder.refresh()
+    await site.look()
+    folder = site.folder
+    shown = (request.url.query, site.seen, folder.away, tuple(folder.skipped.items()), int(time.time() / AGES_S))
+    if site.kept_list is None or site.kept_list[0] != shown:
+        site.kept_list = shown, await _list(request, wanted)
+    return site.kept_list[1]
+
+
+async def _list(request: Request, wanted: Wanted) -> Response:
+    site = site_of(request)
     overview = site.overview()
     problem = ""
     every: Sequence[Row] = ()

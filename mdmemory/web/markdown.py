@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlencode, urlsplit
-
-import nh3
-from markdown_it import MarkdownIt
-from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
 
 from mdmemory.files.fields import shown
 from mdmemory.web.site import link_to
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
 
 Resolve = Callable[[str], str | None]
 """The file that a link's target leads to; None when there is none."""
@@ -27,6 +27,8 @@ _SCHEMES: Final = {"http", "https", "mailto"}
 
 def to_html(body: str, resolve: Resolve) -> str:
     """Render Markdown; links to memory files lead to their pages, pictures are links, HTML is shown as text."""
+    import nh3
+
     tokens = _parser().parse(body)
     for token in tokens:
         if token.type in ("th_open", "td_open"):
@@ -41,6 +43,8 @@ def to_html(body: str, resolve: Resolve) -> str:
 
 @cache
 def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.inline.ruler.before("link", "wikilink", _wikilink)
     return parser
@@ -61,6 +65,8 @@ def _wikilink(state: StateInline, silent: bool) -> bool:
 
 
 def _with_links(tokens: Sequence[Token], resolve: Resolve) -> Iterator[Token]:
+    from markdown_it.token import Token
+
     for token in tokens:
         if token.type == "image":  # nothing is fetched: neither from strangers, nor what else lies in the folder
             source = str(token.attrs.get("src", ""))

@@ -38,7 +38,7 @@ class Property:
 async def show_file(request: Request) -> Response:
     """A memory file as people read it; of a broken one, why it can't be, and its text as it is."""
     site, path = site_of(request), path_of(request)
-    await site.folder.refresh()
+    await site.look()
     data = await site.folder.read(path)
     shared: dict[str, Any] = {"path": path, "title": path, "can_write": site.can_write(path), "data": data}
     shared |= {"etag": etag_of(data), "changed": None, "state": ""}

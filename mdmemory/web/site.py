@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -15,11 +16,11 @@ from urllib.parse import parse_qsl, quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from mdmemory.backends.paths import owner
 from mdmemory.backends.protocol import MAX_FILE_BYTES
-from mdmemory.folder.any_folder import Folder
+from mdmemory.folder.any_folder import Folder, has_news
 from mdmemory.folder.entities import Entities
 from mdmemory.folder.search import filed
 from mdmemory.memory import Memory
@@ -31,6 +32,7 @@ from mdmemory.web.overview import Overview, overview_of
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
 MAX_FORM_BYTES: Final = 8 * MAX_FILE_BYTES  # a file as it was opened and as it is now, with every byte as %XX
+FRESH_S: Final = 0.5  # as long as a look counts while the system tells of no change
 PAGES: Final = (
     ("Memories", "/"),
     ("Index", "/index"),
@@ -65,6 +67,9 @@ class Site:
     token: str
     news: News = field(init=False)
     csrf: str = field(init=False)
+    kept_list: tuple[object, Response] | None = None
+    """The list as it was sent last, and all that it depends on."""
+    _looked: float = float("-inf")
     _entities: tuple[object, Entities] | None = None
     _overview: tuple[object, Overview] | None = None
 
@@ -76,6 +81,17 @@ class Site:
     def folder(self) -> Folder:
         """The folder that is shown."""
         return self.memory.folder
+
+    async def look(self) -> None:
+        """Look at the folder, unless that was done a moment ago and the system has told of no change since.
+
+        Raises:
+            Unavailable: could not look.
+        """
+        now = time.monotonic()
+        if now - self._looked > FRESH_S or has_news(self.folder):
+            await self.folder.refresh()
+            self._looked = now
 
     def page(self, template: str, request: Request, status: int = 200, **values: object) -> HTMLResponse:
         """A whole page."""
@@ -104,20 +120,20 @@ class Site:
 
     def entities(self) -> Entities:
         """What names mean, as of the last look."""
-        if self._entities is None or self._entities[0] != self._look:
+        if self._entities is None or self._entities[0] != self.seen:
             catalog = self.folder.catalog
             files = filed(catalog.files, catalog.mount_of)
-            self._entities = self._look, Entities(files, self.folder.outdated, superseded(files))
+            self._entities = self.seen, Entities(files, self.folder.outdated, superseded(files))
         return self._entities[1]
 
     def overview(self) -> Overview:
         """The list of all files, as of the last look."""
-        if self._overview is None or self._overview[0] != self._look:
-            self._overview = self._look, overview_of(self.folder)
+        if self._overview is None or self._overview[0] != self.seen:
+            self._overview = self.seen, overview_of(self.folder)
         return self._overview[1]
 
     @property
-    def _look(self) -> object:
+    def seen(self) -> object:
         """Another one when a file has changed, or the day has, on which some may expire."""
         return self.folder.catalog.generation, date.today()
 

@@ -12,7 +12,7 @@ from mdmemory.web.site import site_of
 async def show_turns(request: Request) -> Response:
     """What the memory did for the last replies, in whatever process."""
     site = site_of(request)
-    await site.folder.refresh()
+    await site.look()
     is_noted = turns_file(site.folder) is not None
     turns = last_turns(site.folder)
     return site.page("turns", request, title="Turns", turns=turns, is_noted=is_noted, files=site.folder.files)
