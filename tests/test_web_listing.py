@@ -25,7 +25,9 @@ FILES = 300
 async def counted(tmp_path: Path) -> AsyncIterator[tuple[CountingBackend, httpx2.AsyncClient]]:
     """What counts the calls of a folder, and a client of its pages."""
     for number in range(FILES):
-        write(tmp_path / f"memory/topic-{number % 7}/note-{number}.md", note(f"Note {number}", f"about {number}", "some words " * 20))
+        write(
+            tmp_path / f"memory/topic-{number % 7}/note-{number}.md", note(f"Note {number}", f"about {number}", "some words " * 20)
+        )
     backend = CountingBackend(LocalBackend(tmp_path / "memory"))
     memory = Memory(MemoryFolder(backend))
     await memory.folder.apply([Create("first.md", note("First", "the first").encode())], "person", "begin")

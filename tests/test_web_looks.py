@@ -47,7 +47,7 @@ def show(tab: Any, path: str, folder: Path) -> Any:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(open_tab: Open, folder: Path, scheme: str) -> None:
-    """Labels, landmarks, headings, names and contrast of every page are as they must be, and so with the help and the preview open."""
+    """Labels, landmarks, headings and contrast of every page are as they must be, with the help and the preview open, too."""
     from axe_playwright_python.sync_playwright import Axe
 
     tab = open_tab(folder, color_scheme=scheme, bypass_csp=True)

@@ -13,7 +13,8 @@ from mdmemory.web.markdown import to_html
 
 FILES = {"Acme": "project/acme.md", "../project/acme.md": "project/acme.md", "a b.md": "user/a b.md"}
 PIECES = st.sampled_from(
-    """<script>alert(1)</script>|<img src=x onerror=alert(1)>|[a](javascript:alert(1))|![b](http://evil.example/x.png)|<svg onload=x>
+    """<script>alert(1)</script>|<img src=x onerror=alert(1)>|[a](javascript:alert(1))|![b](http://evil.example/x.png)
+    |<svg onload=x>
     |[[Acme|<b>x</b>]]|[[javascript:alert(1)]]|<a href="data:text/html,x">|`|"|'|&lt;|&#x6a;avascript:|[|](|)|\n|\n\n|> |- |# |<|>|
     |[x]: javascript:alert(1)|[x]|<style>*{}</style>|<!--|-->|http://evil.example|<http://x"onclick=y>|{{ 7*7 }}|\u202e|\0
     |[a](//evil.example)|[a](vbscript:x)|[a](data:text/html;base64,x)|~~|**|```|<iframe src=//evil.example>|| --- |""".split("|")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import signal
 import subprocess
 import threading
@@ -46,15 +48,15 @@ def test_the_list_and_its_filters(visitor: Visitor, folder: Path) -> None:
     everything = visitor.get("/")
     for words in ("Home", "Acme", "Plain", "outdated", "the frontmatter is not valid YAML"):
         assert words in everything
-    shown = {query: visitor.get(f"/?{query}") for query in ("type=user", "type=none", "tag=y", "folder=project", "q=lived+where")}
+    shown = {query: visitor.get(f"/?{query}") for query in ("type=user", "type=none", "tag=y", "folder=project", "q=lived")}
     assert [(query, "Home<" in page, "Acme<" in page, "Plain<" in page) for query, page in shown.items()] == [
         ("type=user", True, False, False),
         ("type=none", False, False, True),
         ("tag=y", False, False, False),
         ("folder=project", False, True, False),
-        ("q=lived+where", True, False, False),
+        ("q=lived", True, False, False),
     ]
-    assert "shares where, live" in shown["q=lived+where"] and "Old<" in shown["tag=y"]
+    assert "shares live" in shown["q=lived"] and "Old<" in shown["tag=y"]
     assert "Nothing matches" in visitor.get("/?q=zzz&type=nosuch") and "memories" in visitor.get("/?page=99999&q=")
 
 
@@ -67,7 +69,7 @@ def test_a_file_and_where_its_links_lead(visitor: Visitor) -> None:
 
 
 def test_an_edit_changes_what_was_edited(visitor: Visitor, folder: Path) -> None:
-    """F5: a field and a line are changed, the unknown field and every other byte stay, the index follows, a person is the author."""
+    """F5: a field and a line are changed, every other byte stays, the index follows, and a person is the author."""
     answer = visitor.edit("user/home.md", description="in Oslo", body="first\nSECOND\nthird\nfourth\nfifth\n")
     assert answer.headers["location"] == "/file/user/home.md?note=saved"
     assert home(folder) == HOME.replace("where I live", "in Oslo").replace("second", "SECOND")
@@ -290,3 +292,23 @@ def test_too_many_pages(folder: Path) -> None:
                 stream.close()
         assert visitor.get("/")
         visitor.close()
+
+
+def test_where_it_is_served_as_json_and_its_end(folder: Path) -> None:
+    """With --json the address is an object on a line of its own; Ctrl-C ends it, and that is no failure."""
+    command = [*COMMAND, "serve", "-f", str(folder), "--port", "0", "--json"]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as server:
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["url"]
+        Visitor(url).close()
+        server.send_signal(signal.SIGINT)
+        assert server.communicate(timeout=10) == ("", "") and server.returncode == 0
+
+
+def test_a_conflict_of_what_can_not_be_read(visitor: Visitor, folder: Path) -> None:
+    """What was typed is still there when the text that was chosen can't be saved."""
+    form = visitor.form("/edit/user/home.md?raw=1", "/edit/user/home.md")
+    broken = base64.b64encode(b"---\nname: [typed\n---\n").decode()
+    answer = visitor.post("/edit/user/home.md", {"csrf": form["csrf"], "base": form["base"], "shown": broken})
+    assert answer.status_code == 422 and "name: [typed" in answer.text and "not valid YAML" in answer.text
+    assert home(folder) == HOME

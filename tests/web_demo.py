@@ -54,7 +54,8 @@ EVIL_BODY = f"""# {EVIL}
 <iframe src="https://evil.example"></iframe><style>body {{ display: none }}</style><base href="https://evil.example/">
 <meta http-equiv="refresh" content="0;url=https://evil.example"><form action="https://evil.example"><input name=x></form>
 
-![picture](https://evil.example/b.png) ![](javascript:alert(7)) [click](javascript:alert(8)) [data](data:text/html,<script>alert(9)</script>)
+![picture](https://evil.example/b.png) ![](javascript:alert(7))
+[click](javascript:alert(8)) [data](data:text/html,<script>alert(9)</script>)
 [[javascript:alert(10)]] [[{EVIL}]] [[x|{EVIL}]] <javascript:alert(11)> [a](//evil.example/c) [b](\x01javascript:alert(12))
 [c]: https://evil.example/d "title' onclick=alert(13)"
 [c] `</code><script>alert(14)</script>` \u202egnp.exe\u202c

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from mdmemory.cli.terminal import folder_option, opened, refuse_file, run
+from mdmemory.cli.terminal import folder_option, json_option, opened, print_json, refuse_file, run
 
 DEFAULT_PORT = 8766
 
@@ -16,12 +18,17 @@ DEFAULT_PORT = 8766
 @click.option("--token", envvar="MDMEMORY_TOKEN", help="Lets browsers in, in place of a random one; MDMEMORY_TOKEN is safer.")
 @click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name under which browsers reach it.")
 @click.option("--read-only", is_flag=True, help="Only look.")
+@json_option
 @run
-async def serve(folder: str, host: str, port: int, token: str | None, names: tuple[str, ...], read_only: bool) -> None:
+async def serve(
+    folder: str, host: str, port: int, token: str | None, names: tuple[str, ...], read_only: bool, as_json: bool
+) -> int:
     """Show the memory in the browser, to read and to edit.
 
     Open the address that it prints: the token in it lets your browser in, and nobody else. Ctrl-C ends it.
     """
+    import asyncio
+
     from mdmemory.address import Address
     from mdmemory.errors import ConfigError
 
@@ -30,8 +37,17 @@ async def serve(folder: str, host: str, port: int, token: str | None, names: tup
         from mdmemory.web.serve import serve_web
     except ModuleNotFoundError as error:
         raise ConfigError("`mdmemory serve` needs the extra `web`: pip install 'mdmemory[web]'") from error
-    async with opened(folder, read_only=read_only) as memory:
-        await serve_web(memory, Address(host, port, token or None, names), _say_where)
+    try:
+        async with opened(folder, read_only=read_only) as memory:
+            await serve_web(memory, Address(host, port, token or None, names), _print_url if as_json else _say_where)
+    except asyncio.CancelledError:  # Ctrl-C is how it ends
+        pass
+    return 0
+
+
+def _print_url(url: str) -> None:
+    print_json({"url": url}, indent=None)
+    sys.stdout.flush()
 
 
 def _say_where(url: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from starlette.exceptions import HTTPException
@@ -21,7 +21,7 @@ from mdmemory.files.changes import Create, Replace
 from mdmemory.files.memory_file import parse
 from mdmemory.folder.known import INDEX
 from mdmemory.web.conflicts import side_by_side
-from mdmemory.web.forms import body_of, edited, filled, inputs, retext
+from mdmemory.web.forms import body_of, edited, filled, flat, inputs, retext
 from mdmemory.web.markdown import to_html
 from mdmemory.web.reading import path_of, readable, resolved
 from mdmemory.web.site import AUTHOR, link_to, see_other, site_of
@@ -33,7 +33,7 @@ class Sent:
 
     Args:
         base: the bytes that it was opened with; None where there was no file.
-        values: its fields: `text` is the whole file, else there are `body` and `field.KEY`; with none of them it is `shown`.
+        values: its fields: `text` is the whole file, else there are `body` and `field.KEY`.
         shown: the bytes that its text was made of, where they are others than `base`: those of the loser of a conflict.
     """
 
@@ -50,7 +50,8 @@ class Sent:
         """
         if "base" not in values:
             raise HTTPException(400, "The form does not say what it was opened with.")
-        return cls(_unpacked(values["base"]), values, _unpacked(values.get("shown", "")))
+        sent = cls(_unpacked(values["base"]), values, _unpacked(values.get("shown", "")))
+        return sent if {"text", "body"} & values.keys() else replace(sent, values={**values, "text": flat(readable(sent.origin))})
 
     @classmethod
     def fresh(cls, path: str, data: bytes, *, is_raw: bool = False) -> Sent:
@@ -73,7 +74,7 @@ class Sent:
         """
         if "text" in self.values:
             return retext(readable(self.origin), self.values["text"]).encode()
-        return edited(path, self.origin, self.values) if "body" in self.values else self.origin
+        return edited(path, self.origin, self.values)
 
 
 async def show_form(request: Request) -> Response:

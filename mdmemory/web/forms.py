@@ -59,8 +59,8 @@ def _shown(key: str, value: Any, kind: Kind) -> tuple[str, Kind]:
     if value is None:
         return "", kind
     if isinstance(value, str):
-        flat = _flat(value)
-        return flat, "text" if kind == "line" and "\n" in flat else kind
+        text = flat(value)
+        return text, "text" if kind == "line" and "\n" in text else kind
     if isinstance(value, list) and all(isinstance(item, str) and not set(item) & {",", "\n"} for item in value):
         return ", ".join(value), "list"
     return str(value), "fixed"
@@ -125,29 +125,29 @@ def retext(before: str, after: str) -> str:
         before: what the form was made of, with its own line ends.
         after: what came back.
     """
-    if _flat(before) == after:
+    if flat(before) == after:
         return before
     old, new = list(_lines(before)), list(_lines(after))
     usual = "\r\n" if uses_crlf(before) else "\n"
-    flat = [(content, bool(end)) for content, end in old]
+    was = [(content, bool(end)) for content, end in old]
     given = [(content, bool(end)) for content, end in new]
-    head = _shared(flat, given)
-    tail = _shared(flat[head:][::-1], given[head:][::-1])
-    matcher = SequenceMatcher(None, flat[head : len(flat) - tail], given[head : len(given) - tail])
+    head = _shared(was, given)
+    tail = _shared(was[head:][::-1], given[head:][::-1])
+    matcher = SequenceMatcher(None, was[head : len(was) - tail], given[head : len(given) - tail])
     made = ["".join(line) for line in old[:head]]
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
             made += ["".join(line) for line in old[head + i1 : head + i2]]
         elif i2 - i1 == j2 - j1:
             pairs = zip(old[head + i1 : head + i2], new[head + j1 : head + j2], strict=True)
-            made += [content + ((was or usual) if end else "") for (_, was), (content, end) in pairs]
+            made += [content + ((own or usual) if end else "") for (_, own), (content, end) in pairs]
         else:
             made += [content + (usual if end else "") for content, end in new[head + j1 : head + j2]]
     text = "".join([*made, *("".join(line) for line in old[len(old) - tail :])])
-    return text if _flat(text) == after else after.replace("\n", usual)  # a lone CR before an empty line would swallow it
+    return text if flat(text) == after else after.replace("\n", usual)  # a lone CR before an empty line would swallow it
 
 
-def _flat(text: str) -> str:
+def flat(text: str) -> str:
     """The text as a form shows it."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
