@@ -1,4 +1,4 @@
-"""What a process that has just started pays for opening a folder, without what it pays for Python and for imports."""
+"""What a process that has just started pays for opening a folder, without what it pays for Python, for imports and for a loop."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mdmemory import Config, open_memory
 
 def opening(folder: Path, config: Config, *, floor_first: bool) -> tuple[Used, Used]:
     """Opening and looking at the folder, beside listing it: to be called in a process of its own."""
-    with tempfile.TemporaryDirectory() as small:  # a folder of two files has everything imported
+    with asyncio.Runner() as runner, tempfile.TemporaryDirectory() as small:
         corpus.fill(Path(small), 2)
-        asyncio.run(open_and_look(Path(small), config))
-    if floor_first:
-        floor = used_by(lambda: look(folder))
-        return used_by(lambda: asyncio.run(open_and_look(folder, config))), floor
-    ours = used_by(lambda: asyncio.run(open_and_look(folder, config)))
-    return ours, used_by(lambda: look(folder))
+        runner.run(open_and_look(Path(small), config))  # a folder of two files has everything imported, and a thread started
+        if floor_first:
+            floor = used_by(lambda: look(folder))
+            return used_by(lambda: runner.run(open_and_look(folder, config))), floor
+        ours = used_by(lambda: runner.run(open_and_look(folder, config)))
+        return ours, used_by(lambda: look(folder))
 
 
 async def open_and_look(folder: Path, config: Config) -> None:

@@ -56,6 +56,8 @@ class Config:
         secrets: what becomes of passwords and keys in what is drawn from conversations: redact them, refuse the memory, or keep.
         cache: keep what is known of the files in the user's cache folder, or in the folder given here, so that no process reads an
             unchanged file again; False keeps it in memory.
+        history_days: how old what the history keeps may become; None for ever.
+        history_bytes: how much the history may take; None for no limit. What goes is the oldest; the log's last 64 KB always stay.
         half_life_days: age at which recall's time factor has gone half of its way from 1 to 0.5.
     """
 
@@ -75,6 +77,8 @@ class Config:
     extract_timeout_s: float = 60.0
     summary_over: int = 60
     secrets: Literal["redact", "refuse", "keep"] = "redact"
+    history_days: float | None = 90.0
+    history_bytes: int | None = 50_000_000
     stages: tuple[str, ...] = ()
     watch: bool = True
     cache: bool | str | PathLike[str] = True
@@ -97,6 +101,8 @@ class Config:
             "extract_timeout_s",
             "window_messages",
             "window_tokens",
+            "history_days",
+            "history_bytes",
         ):
             if getattr(self, name) is not None and not getattr(self, name) > 0:  # so that NaN is refused too
                 raise ConfigError(f"{name} must be more than 0")

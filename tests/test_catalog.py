@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ from folders import memory, on_disk
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.protocol import HEAD_BYTES, MAX_FILE_BYTES, Entry, File, FileProblem, Put, Range, Scan
 from mdmemory.errors import Unavailable
-from mdmemory.folder.catalog import Catalog
+from mdmemory.folder.catalog import IN_A_ROW, Catalog
 from mdmemory.folder.known import MAX_RECALL_BYTES, as_text, from_text, is_memory_path, known_from
 
 
@@ -43,6 +44,30 @@ async def test_refresh_returns_what_came_changed_and_went() -> None:
     assert before is not None and before.header is not None and before.header.name == "A"
     assert now is not None and now.header is not None and now.header.name == "A2" and now.etag
     assert await catalog.refresh(backend) == {}
+
+
+async def test_the_first_look_at_a_large_folder_leaves_the_loop_to_others() -> None:
+    """While 500 files are learnt, other tasks of the program have their turn many times."""
+    backend, catalog, turns = MemoryBackend(), Catalog(), 0
+    await put(backend, **{f"note-{number}": memory(f"N{number}") for number in range(500)})
+    look = asyncio.create_task(catalog.refresh(backend))
+    while not look.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert len(await look) == 500 and turns > 500 // IN_A_ROW
+
+
+async def test_a_look_that_is_cancelled_learns_all_that_it_saw() -> None:
+    """What a scan told is told once, so a caller who goes away in the middle of it loses nothing for the next one."""
+    backend, catalog = MemoryBackend(), Catalog()
+    await put(backend, **{f"note-{number}": memory(f"N{number}") for number in range(500)})
+    look = asyncio.create_task(catalog.refresh(backend))
+    while not catalog.files:
+        await asyncio.sleep(0)
+    assert len(catalog.files) < 500 and look.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await look
+    assert len(catalog.files) == 500 and catalog.scanned
 
 
 async def test_the_same_bytes_again_are_no_change(tmp_path: Path) -> None:

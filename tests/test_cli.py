@@ -14,7 +14,7 @@ import pytest
 from command import COMMAND, WITHOUT_RIGHTS, environment, mdmemory, note, write
 
 COMMANDS = """init ls show search remember forget extract fact timeline wake-up mcp prompt journal context doctor pull push chat
-demo eval watch serve""".split()
+demo eval watch import export serve""".split()
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def test_a_tombstone_does_not_tell_the_name() -> None:
     assert entry == {
         "path": "user/secret.md",
         "name_sha256": etag_of(b"strasse"),
-        "at": "2026-03-01T12:30:00Z",
+        "at": "2026-03-01T12:30:00.123456Z",
         "source": ["session-1#4"],
     }
     assert line.endswith(b"\n")

@@ -16,9 +16,10 @@ CHAT = "Anna: Hi Ben!\n\nBen: Hello.\n\nAnna: Where did the boat go?\n\nBen: A t
 
 def weight(text: str, term: str) -> list[float]:
     """What a term counts in each passage of a text."""
-    counts = Counts(passages_of(text))
-    found = dict(counts.weights(counts.own({term}))[term])
-    return [round(found.get(place, 0.0), 3) for place in range(len(passages_of(text)))]
+    cut_up = passages_of(text)
+    counts = Counts(cut_up)
+    found = dict(counts.weights(counts.own(counts.find([term])))[term])
+    return [round(found.get(place, 0.0), 3) for place in range(len(cut_up.lines))]
 
 
 def passages(text: str, query: str) -> list[RankedPassage]:

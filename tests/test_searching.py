@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mdmemory import Config, Memory, Toolset, open_memory, read_only
-from mdmemory.agent.adding import from_content, shortened, slug
+from mdmemory.agent.adding import from_content
 from mdmemory.agent.searching import search_keywords
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.paths import check
 from mdmemory.config import Candidate
 from mdmemory.errors import Unavailable
 from mdmemory.files.memory_file import parse
+from mdmemory.files.naming import shortened, slug
 from mdmemory.folder.memory_folder import MemoryFolder
 
 NOTES = {

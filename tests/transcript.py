@@ -13,6 +13,8 @@ from typing import NamedTuple
 from command import environment
 
 _DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")
+_EVENT = re.compile(r"^[0-9a-f]{8}(?=  |-outside  )|(?<=event )[0-9a-f]{8}\b|(?<=undo )[0-9a-f]{8}\b", re.MULTILINE)
+_MINUTE = re.compile(r"(?<=DATE )\d\d:\d\d(?=  )")
 _MDMEMORY = f'mdmemory() {{ "{sys.executable}" -m mdmemory "$@"; }}\n'
 
 
@@ -27,7 +29,7 @@ def read(text: str) -> Iterator[Step]:
     """The steps of a session.
 
     A command stands behind `$ ` and goes on in lines that begin with `> `. If it fails, `exit code N` ends its output. Dates are
-    written as DATE, or as any date.
+    written as DATE, or as any date; ids of events, and the minutes behind dates, are any, too.
     """
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         lines = part.split("\n")
@@ -71,8 +73,8 @@ def _run(command: str, folder: Path) -> str:
 
 
 def hide_dates(text: str) -> str:
-    """The text with every date as DATE."""
-    return _DATE.sub("DATE", text)
+    """The text with every date as DATE, and every event's id and minute as if they were the same."""
+    return _MINUTE.sub("12:00", _EVENT.sub("00000000", _DATE.sub("DATE", text)))
 
 
 def _clean(output: str) -> str:

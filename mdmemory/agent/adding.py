@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 
 from mdmemory.backends.paths import collision_key
@@ -10,12 +9,12 @@ from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import InvalidArguments
 from mdmemory.files.changes import Create
 from mdmemory.files.memory_file import encode, new_file, parse
+from mdmemory.files.naming import shortened, slug
 from mdmemory.folder.any_folder import Folder
 
 DEFAULT_TYPE = "project"
 MAX_NAME_CHARS = 60
 MAX_DESCRIPTION_CHARS = 200
-MAX_SLUG_CHARS = 60
 
 
 def from_content(folder: Folder, content: str, type: str | None = None) -> Create:
@@ -45,13 +44,6 @@ def from_content(folder: Folder, content: str, type: str | None = None) -> Creat
     return Create(free_path(folder, f"{kind}/{slug(name)}", data), data)
 
 
-def slug(name: str) -> str:
-    """A name as a file name without its ending: words joined by `-`, in whatever script."""
-    folded = unicodedata.normalize("NFC", name.casefold())
-    spaced = "".join(char if char.isalnum() or unicodedata.category(char).startswith("M") else " " for char in folded)
-    return "-".join(spaced.split())[:MAX_SLUG_CHARS].strip("-") or "note"
-
-
 def free_path(folder: Folder, stem: str, data: bytes, taken: Iterable[str] = ()) -> str:
     """`stem.md`, or with the first number for which no file looks like it; that of a file with these bytes is free too.
 
@@ -62,9 +54,3 @@ def free_path(folder: Folder, stem: str, data: bytes, taken: Iterable[str] = ())
     there |= dict.fromkeys(map(collision_key, taken))
     paths = (f"{stem}{f'-{number}' if number > 1 else ''}.md" for number in range(1, len(there) + 2))
     return next(path for path in paths if there.get(collision_key(path), etag_of(data)) == etag_of(data))
-
-
-def shortened(text: str, limit: int) -> str:
-    """The text on one line, cut at a word when it is longer."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[: limit - 1].rsplit(' ', 1)[0]}…"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from mdmemory.agent.adding import DEFAULT_TYPE, free_path, shortened, slug
+from mdmemory.agent.adding import DEFAULT_TYPE, free_path
 from mdmemory.agent.proposals import Proposal
 from mdmemory.agent.selector import resolve_name
 from mdmemory.backends.paths import fault
@@ -22,6 +22,7 @@ from mdmemory.files.changes import Change, Create, Replace
 from mdmemory.files.history import Forgotten
 from mdmemory.files.journal import Message
 from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, decode, encode, new_file, parse, set_field
+from mdmemory.files.naming import shortened, slug
 from mdmemory.files.secrets import redact
 from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.known import is_memory_path

@@ -11,8 +11,11 @@ from mdmemory import __version__
 from mdmemory.cli.agent_commands import chat, demo, prompt
 from mdmemory.cli.doctor_command import doctor
 from mdmemory.cli.eval_commands import evals
+from mdmemory.cli.export_command import export
 from mdmemory.cli.fact_commands import fact, timeline, wake_up
 from mdmemory.cli.file_commands import init, ls, search, show
+from mdmemory.cli.history_commands import blame, diff, log, purge, restore, undo
+from mdmemory.cli.import_command import import_
 from mdmemory.cli.journal_commands import context, journal
 from mdmemory.cli.mcp_command import mcp
 from mdmemory.cli.memory_commands import extract, forget, remember
@@ -36,7 +39,8 @@ def main(context: click.Context) -> None:
 
 MEMORY = (init, ls, show, search, remember, forget, extract, fact, timeline, wake_up)
 CONVERSATIONS = (prompt, journal, context, chat, demo)
-UPKEEP = (doctor, pull, push, watch, evals)
+HISTORY = (log, diff, blame, undo, restore, purge)
+UPKEEP = (doctor, import_, export, pull, push, watch, evals)
 DOORS = (mcp, serve)
-for command in (*MEMORY, *CONVERSATIONS, *UPKEEP, *DOORS):
+for command in (*MEMORY, *CONVERSATIONS, *HISTORY, *UPKEEP, *DOORS):
     main.add_command(command)

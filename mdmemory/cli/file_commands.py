@@ -15,6 +15,7 @@ from mdmemory.cli.terminal import (
     failure,
     folder_option,
     harmless,
+    inside,
     json_option,
     opened,
     print_json,
@@ -122,23 +123,27 @@ def _as_json(path: str, file: Known) -> dict[str, Any]:
 @click.command()
 @click.argument("path")
 @folder_option
+@click.option("--at", metavar="POINT", help="As it was after an event, or at a time such as 2026-11-30 or 2h ago.")
 @json_option
 @run
-async def show(path: str, folder: str, as_json: bool) -> None:
-    """Print one memory file, or MEMORY.md.
+async def show(path: str, folder: str, at: str | None, as_json: bool) -> None:
+    """Print one memory file, or MEMORY.md, as it is or as it was.
 
     PATH is inside the folder, as `ls` has it. Piped, the bytes are those on disk; on a terminal, characters that could steer
     it are left out.
     """
+    from mdmemory.care import history
     from mdmemory.errors import NotThere
     from mdmemory.files.memory_file import decode
 
     require_folder(folder)
-    path = path.removeprefix("./").removeprefix(f"{folder.removeprefix('./').rstrip('/')}/")  # as shells complete it
+    path = inside(path, folder)
     async with opened(folder) as memory:
         try:
-            data = await memory.folder.read(path)
-        except NotThere:
+            data = await history.show(memory.folder, path, at)
+        except NotThere as error:
+            if at is not None:
+                raise failure(str(error)) from None
             raise failure(f"There is no {path} in {folder}. `{command_on('ls', folder)}` lists what is there.") from None
     if as_json:
         print_json(_shown(path, data))

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mdmemory.cli.tables import print_note, print_table
+from mdmemory.cli.tables import print_diff, print_note, print_table
 from mdmemory.cli.terminal import (
     command_on,
     failure,
     folder_option,
-    harmless,
     json_option,
     one_line,
     opened,
@@ -24,7 +23,6 @@ from mdmemory.cli.terminal import (
 
 if TYPE_CHECKING:
     from mdmemory.folder.any_folder import Folder
-    from mdmemory.folder.settle import Settled
 
 FOUND = 5  # files that a query of `forget` may bring up
 
@@ -64,14 +62,16 @@ async def remember(text: tuple[str, ...], folder: str, kind: str | None, as_json
 @click.command()
 @click.argument("what", nargs=-1, required=True)
 @folder_option
+@click.option("--all", "whole", is_flag=True, help="WHAT is a folder or a mount: delete every memory file below it.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 @json_option
 @run
-async def forget(what: tuple[str, ...], folder: str, yes: bool, as_json: bool) -> None:
-    """Delete a memory file, for good.
+async def forget(what: tuple[str, ...], folder: str, whole: bool, yes: bool, as_json: bool) -> None:
+    """Delete a memory file, or with --all a whole folder of them.
 
     WHAT is its path as `ls` has it, or words: then the files that share them are shown to choose from. Its line in the index
-    goes too, and what it was drawn from in conversations is never drawn again. A journal keeps what was said.
+    goes too, and what it was drawn from in conversations is never drawn again. A journal keeps what was said, and the history
+    the file: `undo` brings it back, `purge` forgets it for good.
     """
     from mdmemory.files.changes import Delete
 
@@ -79,14 +79,20 @@ async def forget(what: tuple[str, ...], folder: str, yes: bool, as_json: bool) -
     typed = sys.stdin.isatty() and not as_json
     async with opened(folder) as memory:
         await memory.folder.refresh()
-        path = await _chosen(memory.folder, " ".join(what), folder, typed=typed)
+        path = " ".join(what) if whole else await _chosen(memory.folder, " ".join(what), folder, typed=typed)
+        about = f"all below {path}" if whole else path
         if not yes and not typed:
-            raise failure(f"Nobody is there to ask whether to forget {path}. Say --yes.")
+            raise failure(f"Nobody is there to ask whether to forget {about}. Say --yes.")
         if not yes:
-            click.confirm(f"Forget {one_line(path)}?", abort=True)
-        await memory.folder.apply([Delete(path)], "person", "forget")
+            click.confirm(f"Forget {one_line(about)}?", abort=True)
+        if whole:
+            count = await memory.clear(path, reason="forget")
+        else:
+            await memory.folder.apply([Delete(path)], "person", "forget")
     if as_json:
-        print_json({"forgotten": path})
+        print_json({"forgotten": path, "files": count} if whole else {"forgotten": path})
+    elif whole:
+        click.echo(f"Forgot {'1 file' if count == 1 else f'{count:,} files'} below {one_line(path)}.")
     else:
         click.echo(f"Forgot {one_line(path)}.")
 
@@ -133,6 +139,7 @@ async def extract(folder: str, session: str, model: str, dry_run: bool, as_json:
 
     from mdmemory.agent import extractor
     from mdmemory.agent.write_back import WriteBack
+    from mdmemory.care.history import unified
     from mdmemory.folder.any_folder import home_only
 
     require_folder(folder)
@@ -149,25 +156,12 @@ async def extract(folder: str, session: str, model: str, dry_run: bool, as_json:
             extractions = await WriteBack(memory.folder, session, memory.model).run()
     outcomes = [outcome for extraction in extractions for outcome in extraction.outcomes]
     if as_json:
-        diffs = {item.path: _diff(item) for extraction in extractions for item in extraction.files}
+        diffs = {item.path: unified(item.path, item.before, item.after) for extraction in extractions for item in extraction.files}
         print_json({"outcomes": [asdict(outcome) for outcome in outcomes], "diff": diffs})
         return
     for item in (item for extraction in extractions if dry_run for item in extraction.files):
-        for line in _diff(item).splitlines():
-            click.echo(click.style(harmless(line), fg=_COLOURS.get(line[:1])))
+        print_diff(unified(item.path, item.before, item.after))
     if outcomes:
         print_table([(outcome.status, outcome.path or "-", outcome.reason) for outcome in outcomes], ("WHAT", "FILE", "WHY"))
     else:
         click.echo("Nothing to remember." if extractions else "Nothing was said since the last time.")
-
-
-_COLOURS = {"+": "green", "-": "red"}
-
-
-def _diff(item: Settled) -> str:
-    """A file's change as `diff -u` shows it."""
-    import difflib
-
-    before, after = ((data or b"").decode("utf-8", "replace").splitlines() for data in (item.before, item.after))
-    names = "/dev/null" if item.before is None else f"a/{item.path}", f"b/{item.path}"
-    return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))

@@ -9,7 +9,9 @@ from typing import TextIO
 
 import click
 
-from mdmemory.cli.terminal import one_line
+from mdmemory.cli.terminal import harmless, one_line
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def print_table(rows: Sequence[Sequence[str]], headings: Sequence[str], *, whole: bool = False) -> None:
@@ -35,6 +37,12 @@ def print_note(text: str) -> None:
     room = _terminal_width(sys.stderr)
     lines = [one_line(text)] if room is None else wrap(one_line(text), room - 2)
     click.echo(click.style("\n  ".join(lines), dim=True), err=True)
+
+
+def print_diff(text: str) -> None:
+    """Print a difference as `diff -u` has it, added lines green and removed ones red."""
+    for line in text.split("\n")[: -1 if text.endswith("\n") else None]:
+        click.echo(click.style(harmless(line), fg=_COLOURS.get(line[:1])))
 
 
 def wrap(text: str, room: int) -> list[str]:

@@ -133,6 +133,11 @@ def require_folder(folder: str) -> None:
         )
 
 
+def inside(path: str, folder: str) -> str:
+    """A path inside the folder, given as it is there or as shells complete it."""
+    return path.removeprefix("./").removeprefix(f"{folder.removeprefix('./').rstrip('/')}/")
+
+
 def refuse_file(folder: str) -> None:
     """Stop with a plain message when what should be a folder is a file.
 

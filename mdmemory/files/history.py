@@ -19,6 +19,7 @@ from typing import Any
 OBJECTS = ".mdmemory/objects/"
 TOMBSTONES = ".mdmemory/tombstones"
 OUTSIDE = "outside"
+UNKNOWN = "0" * 64  # in place of an etag: a large file of which only the head was read
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _ETAG = re.compile("[0-9a-f]{64}")
 
@@ -52,6 +53,7 @@ class Intent:
     Args:
         at: UTC time of the commit.
         author: who made the change, such as `agent:session-1`, `person`, `doctor` or `outside`.
+        swept: etags of objects that go, as nothing in the log names them any longer.
     """
 
     id: str
@@ -60,6 +62,7 @@ class Intent:
     reason: str
     files: tuple[FileChange, ...]
     added: tuple[Added, ...] = ()
+    swept: tuple[str, ...] = ()
 
     def line(self) -> bytes:
         """The log's line."""
@@ -69,7 +72,8 @@ class Intent:
         ]
         head = {"id": self.id, "at": self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), "author": self.author, "reason": self.reason}
         added = {"added": [{"path": file.path, "bytes": file.bytes} for file in self.added]} if self.added else {}
-        return _json_line({**head, "files": files, **added})
+        swept = {"swept": self.swept} if self.swept else {}
+        return _json_line({**head, "files": files, **added, **swept})
 
 
 def done_line(commit_id: str) -> bytes:
@@ -131,7 +135,8 @@ def _intent(entry: Mapping[str, Any]) -> Intent:
         if not isinstance(file.path, str) or not all(etag is None or _ETAG.fullmatch(etag) for etag in (file.before, file.after)):
             raise ValueError("a file change has a path and two etags")
     added = tuple(Added(str(file["path"]), int(file["bytes"])) for file in entry.get("added", ()))
-    return Intent(entry["id"], at, str(entry["author"]), str(entry["reason"]), files, added)
+    swept = tuple(etag for etag in entry.get("swept", ()) if _ETAG.fullmatch(etag))
+    return Intent(entry["id"], at, str(entry["author"]), str(entry["reason"]), files, added, swept)
 
 
 def object_path(etag: str) -> str:
@@ -150,7 +155,7 @@ def tombstone(path: str, name: str, at: datetime, sources: Sequence[str] = (), *
     Args:
         restored: the line takes back those before it of this path and name.
     """
-    when = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    when = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")  # so precise that no two lines are the same
     line = {"path": path, "name_sha256": _name_hash(name), "at": when}
     return _json_line({**line, "restored": True} if restored else {**line, "source": list(sources)})
 
@@ -170,7 +175,8 @@ class Forgotten:
 
     def covers(self, path: str, name: str, at: datetime) -> bool:
         """Whether what was said at this time is about a file that was deleted since; said later, it may be remembered anew."""
-        return any(deleted is not None and at <= deleted for deleted in (self.paths.get(path), self.names.get(_name_hash(name))))
+        deleted = (self.paths.get(path), self.paths.get(hashed_path(path)), self.names.get(_name_hash(name)))
+        return any(each is not None and at <= each for each in deleted)
 
     def with_names(self, other: Forgotten) -> Forgotten:
         """The same with the names and sources of what was deleted elsewhere."""
@@ -185,6 +191,7 @@ def read_tombstones(data: bytes) -> Forgotten:
         match _parsed(line):
             case {"path": str(path), "name_sha256": str(name), "restored": True}:
                 gone.pop((path, name), None)
+                gone.pop((hashed_path(path), name), None)
             case {"path": str(path), "name_sha256": str(name), "at": str(at), "source": list(entries)}:
                 _, before = gone.pop((path, name), (None, []))
                 gone[path, name] = _time(at), [*before, *entries]
@@ -198,6 +205,11 @@ def _time(text: str) -> datetime | None:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
         return None
+
+
+def hashed_path(path: str) -> str:
+    """What stands in a tombstone in place of a path that is not to be read there."""
+    return f"sha256:{hashlib.sha256(path.encode(errors='backslashreplace')).hexdigest()}"
 
 
 def _name_hash(name: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -40,6 +40,7 @@ _ESCAPED: Final = re.compile(r"^\\(?=\\*## [A-Za-z][A-Za-z0-9_-]* · \d{4}-)|(?<
 _OWN_ID: Final = re.compile("[0-9a-f]{16}")
 _UNSAFE_IN_NAME: Final = re.compile(r'^[.-]|^ | $|[\x00-\x1f\x7f/\\%:*?"<>|]')
 _PATH: Final = re.compile(rf"{JOURNAL}\d{{4}}/\d\d/(.+)\.md")
+_DESCRIPTION: Final = re.compile(r"\A(\n---\n(?:[^\n-][^\n]*\n)*?)description: [^\n]*\n")  # in the frontmatter
 _JSON: Final = "```json\n"
 
 
@@ -186,6 +187,37 @@ def parse(data: bytes) -> Journal:
         torn.append("an entry was cut off in its first line")
     end = 0 if last is None else data.rfind(last[0].encode()) + len(last[0].encode())
     return Journal(tuple(messages.values()), tuple(torn), end)
+
+
+def rewritten(data: bytes, change: Callable[[Message], Mapping[str, Any] | None]) -> tuple[bytes, int]:
+    """A journal with other words in some entries, which keep their ids, roles and times.
+
+    Args:
+        change: what an entry's data are to become; None for as they are.
+
+    Returns:
+        The bytes, and how many entries changed. Whoever changes entries also loses the description, which quotes the first.
+    """
+    text = "\n" + data.decode("utf-8", "surrogateescape")
+    parts, position, count = list[str](), 0, 0
+    head: re.Match[str] | None = None
+    for line in _LINE.finditer(text):
+        if line[1]:
+            head = line
+        elif head and line[4] == head[3]:
+            message = _message(head, text[head.end() : line.start()], line[5])
+            new = None if message is None else change(message)
+            if message is not None and new is not None:
+                entry = entry_bytes(Message(message.id, message.at, {**new, "role": message.role})).decode(
+                    "utf-8", "surrogateescape"
+                )
+                parts += [text[position : head.start() + 1], entry.rstrip("\n")]
+                position, count = line.end(), count + 1
+            head = None
+    parts.append(text[position:])
+    if count:
+        parts[0] = _DESCRIPTION.sub(r"\1", parts[0])
+    return "".join(parts)[1:].encode("utf-8", "surrogateescape"), count
 
 
 def _message(head: re.Match[str], body: str, more: str | None) -> Message | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
@@ -11,36 +12,35 @@ from mdmemory.backends.listing import Versions
 from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import (
     COULD_NOT_LOOK,
-    MAX_FILE_BYTES,
     NO_VERSION,
     Backend,
     Entry,
     File,
     FileProblem,
-    Range,
     Scan,
     Version,
     etag_of,
+    shielded,
 )
 from mdmemory.files.journal import JOURNAL, session_of
 from mdmemory.folder.headers import Headers
 from mdmemory.folder.known import (
     INDEX,
-    MAX_RECALL_BYTES,
     Difference,
     Known,
     as_text,
-    etag_in,
     from_text,
     is_memory_path,
     is_same,
     known_from,
 )
+from mdmemory.folder.larger import larger_texts
 from mdmemory.recall.cache import CACHE_ERRORS, Cache
 from mdmemory.recall.ranking import LexicalIndex
 from mdmemory.recall.tokens import ENGLISH
 
-AT_ONCE = 1_000  # files learnt in one transaction: others wait that long
+AT_ONCE = 1_000  # files learnt in one transaction: other processes wait that long
+IN_A_ROW = 32  # files learnt while the event loop waits
 FEW_NEWER = 64  # rows beside the versions in one piece that cost nothing to speak of
 
 _SOMETHING = Known(0, 0, None, None)  # a file of which this process did not ask what it was
@@ -111,7 +111,13 @@ class Catalog:
         if begins_anew:
             self._begin_anew()
         scan = await backend.scan(self.versions)
-        texts = await self._recall_texts(backend, scan)
+        texts = await larger_texts(backend, scan, self.headers)
+        await shielded(self._take_in(scan, texts, changed))
+        now = {path: (before, self.headers.known(path)) for path, (before, _) in changed.items()}
+        return {path: pair for path, pair in now.items() if not is_same(*pair) and not (begins_anew and pair[0] is None)}
+
+    async def _take_in(self, scan: Scan, texts: Mapping[str, bytes], changed: dict[str, Difference]) -> None:
+        """Learn what a scan saw, and add to `changed` what was known before of the files that are not as they were."""
         gone = self._take_versions(scan)
         for path in (*gone, *scan.heads):
             if is_memory_path(path) and path not in changed:
@@ -120,12 +126,10 @@ class Catalog:
             self.forget(path)
         heads = iter(scan.heads.items())
         while some := list(islice(heads, AT_ONCE)):
-            self._learn_all(some, scan, texts)
+            await self._learn_all(some, scan, texts)
         self.skipped = scan.skipped
         self.scanned = True
         self._keep(len(scan.heads) + len(gone))
-        now = {path: (before, self.headers.known(path)) for path, (before, _) in changed.items()}
-        return {path: pair for path, pair in now.items() if not is_same(*pair) and not (begins_anew and pair[0] is None)}
 
     def _news(self) -> dict[str, Difference]:
         """Take in what other processes learnt and noted in the cache, so that it need not be read again."""
@@ -160,11 +164,13 @@ class Catalog:
                     self.journals[path] = scan.files[path]
         return sorted(gone)
 
-    def _learn_all(self, heads: Iterable[tuple[str, bytes]], scan: Scan, texts: Mapping[str, bytes]) -> None:
-        """Take in new files, with one transaction."""
+    async def _learn_all(self, heads: Iterable[tuple[str, bytes]], scan: Scan, texts: Mapping[str, bytes]) -> None:
+        """Take in new files, with one transaction in which the event loop goes on."""
         try:
             with self.cache.changing():
-                for path, head in heads:
+                for number, (path, head) in enumerate(heads):
+                    if number % IN_A_ROW == IN_A_ROW - 1:
+                        await asyncio.sleep(0)
                     entry = scan.files[path]
                     if path == INDEX:
                         self.index_data = head if len(head) == entry.size else None
@@ -236,20 +242,6 @@ class Catalog:
         return self.is_lost or any(
             path in self.versions or reason.startswith(COULD_NOT_LOOK) for path, reason in self.skipped.items()
         )
-
-    async def _recall_texts(self, backend: Backend, scan: Scan) -> Mapping[str, bytes]:
-        """The text of changed files that are larger than their head, in one round trip.
-
-        Up to 256 KB of each; the whole only of one whose etag is known, so that the same bytes are seen to be the same.
-        """
-        large: dict[str, Range | None] = {}
-        for path, head in scan.heads.items():
-            size = scan.files[path].size
-            if size > len(head) and is_memory_path(path):
-                whole = size <= MAX_FILE_BYTES and etag_in(self.headers.known(path))
-                large[path] = None if whole else Range(0, MAX_RECALL_BYTES)
-        found = await backend.read(large) if large else {}
-        return {path: file.data for path, file in found.items() if isinstance(file, File)}
 
     def learn(self, path: str, data: bytes, size: int, mtime_ns: int, version: Version = NO_VERSION) -> Known:
         """Take in a file's bytes, or the first of them.

@@ -26,13 +26,15 @@ from mdmemory.files import history, index
 from mdmemory.files.changes import Rename
 from mdmemory.files.memory_file import Header, decode, parse
 from mdmemory.folder.catalog import Catalog
-from mdmemory.folder.known import INDEX, etag_in, is_memory_path, listed_as
+from mdmemory.folder.known import INDEX, Known, is_memory_path, listed_as
 from mdmemory.folder.news import Outside
 from mdmemory.folder.settle import Settled
+from mdmemory.folder.tombstones import tombstones
 
 ROOM_BYTES = 400  # an index with less room than this for a line counts as full
 
 IndexChange = tuple[index.Listed | None, index.Listed | None]
+OwnLines = tuple[bytes | None, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +77,16 @@ class Commit:
     ) -> Plan:
         """Order the operations: objects, intent, files, index, done."""
         written = [item for item in self.settled if item.before != item.after]
-        updated, index_data, warnings = self._index(catalog, index_now, outside, limits)
+        updated, index_data, own, warnings = self._index(catalog, index_now, outside, limits)
         now = datetime.now(UTC)
-        kept = [self._kept(item, catalog) for item in written]
-        objects = history.objects([*(data for pair in kept for data in pair), *outside_data.values()])
+        kept = [(item.path, item.before, item.after, item.restored) for item in written if item.path != INDEX]
+        if own is not None:
+            kept.append((INDEX, *own, False))
+        objects = history.objects([*(data for _, *pair, _ in kept for data in pair), *outside_data.values()])
         ops: list[Op] = [Put(path, data, ABSENT, required=False) for path, data in objects.items()]
         if outside.changes:
             ops.append(self._outside_line(outside, outside_data, now))
-        files = tuple(
-            history.FileChange(item.path, _etag(before), _etag(after), item.restored)
-            for item, (before, after) in zip(written, kept, strict=True)
-        )
+        files = tuple(history.FileChange(path, _etag(before), _etag(after), restored) for path, before, after, restored in kept)
         ops.append(Append(LOG, history.Intent(self.id, now, self.author, self.reason, files).line(), f'"id":"{self.id}"'))
         ops += self._file_ops(written)
         back = [(item.path, header_of(item.path, item.after)) for item in written if item.restored]
@@ -95,13 +96,6 @@ class Commit:
             ops.append(Put(INDEX, index_data, etag, required=any(item.path == INDEX for item in written)))
         ops.append(Append(LOG, history.done_line(self.id), done_mark(self.id)))
         return Plan(ops, self._listed(catalog)[0], updated, index_data, warnings)
-
-    def _kept(self, item: Settled, catalog: Catalog) -> tuple[bytes | None, bytes | None]:
-        """What the history keeps of a file, before and after; of the index, only people's lines."""
-        if item.path != INDEX:
-            return item.before, item.after
-        _, everything = self._listed(catalog)
-        return _own_lines(item.before, catalog.headers.listed), _own_lines(item.after, everything)
 
     def _file_ops(self, written: Sequence[Settled]) -> list[Op]:
         moved = {item.moved_from for item in written if item.moved_from}
@@ -115,7 +109,7 @@ class Commit:
 
     def _outside_line(self, outside: Outside, data: Mapping[str, bytes], now: datetime) -> Op:
         files = tuple(
-            history.FileChange(path, etag_in(before), etag_of(data[path]) if path in data else etag_in(known))
+            history.FileChange(path, _logged(before), etag_of(data[path]) if path in data else _logged(known))
             for path, (before, known) in outside.changes.items()
         )
         line_id = f"{self.id}-outside"
@@ -123,21 +117,26 @@ class Commit:
 
     def _index(
         self, catalog: Catalog, index_now: File | FileProblem, outside: Outside, limits: index.Limits
-    ) -> tuple[index.Updated | None, bytes | None, tuple[str, ...]]:
+    ) -> tuple[index.Updated | None, bytes | None, OwnLines | None, tuple[str, ...]]:
+        """What the index comes to, and what becomes of people's lines in it, which is all that the history keeps of it."""
         target = next((item for item in self.settled if item.path == INDEX), None)
         try:
             text = index_text(index_now) if target is None else decode(INDEX, target.after or b"")
         except (BackendError, InvalidMemoryFile) as error:
-            return None, None, (left_alone(error),)
+            return None, None, None, (left_alone(error),)
         changed, everything = self._listed(catalog)
         if outside.changes:
             text = updated_index(text, listed_outside(outside), catalog.headers.listed, limits, outside.moved()).text
         renamed = {item.moved_from: item.path for item in self.settled if item.moved_from}
         updated = updated_index(text, changed, everything, limits, renamed)
-        data = updated.text.encode()
+        data, own = updated.text.encode(), None
+        if target is not None or renamed or any(item.after is None for item in self.settled):  # else no line of theirs moves
+            before = text.encode() if target is None else target.before
+            own = _own_lines(before, catalog.headers.listed), _own_lines(data, everything)
+            own = None if own[0] == own[1] else own
         there = index_now.data if isinstance(index_now, File) else None if target else b""
         warning = index.warning(updated, limits)
-        return updated, None if data == there else data, (warning,) if warning else ()
+        return updated, None if data == there else data, own, (warning,) if warning else ()
 
     def _listed(self, catalog: Catalog) -> tuple[dict[str, IndexChange], Mapping[str, index.Listed]]:
         """What the index says of the changed files before and after, and of every file after."""
@@ -183,23 +182,6 @@ class _After(Mapping[str, index.Listed]):
 
     def __len__(self) -> int:
         return len(self._before) + self._more
-
-
-Named = tuple[str, Header | None]
-
-
-def tombstones(gone: Sequence[Named], at: datetime, back: Sequence[Named] = ()) -> list[Op]:
-    """What keeps deleted files forgotten, and takes that from those that came back, given their paths and what is known of them."""
-    names = {_name(*one) for one in back}
-    lines = [
-        history.tombstone(one[0], _name(*one), at, one[1].source if one[1] else ()) for one in gone if _name(*one) not in names
-    ]
-    lines += [history.tombstone(one[0], _name(*one), at, restored=True) for one in back]
-    return [Append(history.TOMBSTONES, b"".join(lines), lines[-1].decode().rstrip("\n"))] if lines else []
-
-
-def _name(path: str, header: Header | None) -> str:
-    return header.name if header else path
 
 
 def index_text(found: File | FileProblem) -> str:
@@ -250,6 +232,10 @@ def listing(path: str, data: bytes | None) -> index.Listed | None:
 def _gone(written: Sequence[Settled]) -> list[Settled]:
     moved = {item.moved_from for item in written if item.moved_from}
     return [item for item in written if item.after is None and item.path not in moved]
+
+
+def _logged(known: Known | None) -> str | None:
+    return None if known is None else known.etag or history.UNKNOWN
 
 
 def _etag(data: bytes | None) -> str | None:

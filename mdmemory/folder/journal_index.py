@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from mdmemory.files.journal import Message
 from mdmemory.recall.collection import Document
@@ -25,9 +26,14 @@ class JournalIndex:
     """
 
     def __init__(self, languages: tuple[str, ...]) -> None:
-        self._recall = LexicalIndex(languages)
+        self._languages = languages
         self._pieces: dict[Piece, Sequence[Message]] = {}
         self._lines: dict[Piece, list[int]] = {}
+
+    @cached_property
+    def _recall(self) -> LexicalIndex:
+        """Made when a conversation is first searched: its tables take longer than a look at a folder."""
+        return LexicalIndex(self._languages)
 
     def take(self, session: str, messages: Sequence[Message]) -> None:
         """Bring a session up to date; pieces that are as they were cost nothing."""

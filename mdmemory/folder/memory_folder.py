@@ -28,6 +28,7 @@ from mdmemory.folder.commit import Commit, Plan, bytes_of, index_text, is_news, 
 from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
 from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, permit, read_only
+from mdmemory.folder.retention import Retention
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Applied, Rules, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
@@ -68,8 +69,8 @@ class MemoryFolder:
         self.limits = index.Limits(self.config.index_max_lines, self.config.index_max_bytes)
         self._policy, self._confirm = policy, confirm
         root = getattr(backend, "watchable_root", None) if self.config.watch and not self.is_read_only else None
-        self.watcher = Watcher(root) if root else None
-        self._view = View(backend, self.limits, self.config.languages, self.watcher, cache)
+        self.watcher, retention = Watcher(root) if root else None, Retention(backend, self.config)
+        self._view = View(backend, self.limits, self.config.languages, self.watcher, cache, retention)
         self.catalog = self._view.catalog
         self._search = Search(partial(_read, backend), self.catalog, self.config)
         self.journals = Journals(backend, self.catalog, self.config.languages)
@@ -262,8 +263,7 @@ class MemoryFolder:
                 self.catalog.forget(item.path)
             elif item.path != INDEX and item.before != item.after:
                 self.catalog.wrote(item.path, item.after, now_ns)
-        self._view.mark_changed(plan.listed)
-        outside = self._view.take_outside()
+        outside = self._view.committed(plan.listed)
         if not index_written:
             renamed = {item.moved_from: item.path for item in commit.settled if item.moved_from}
             found = await self._view.write_index({**listed_outside(outside), **plan.listed}, {**outside.moved(), **renamed})
@@ -285,7 +285,7 @@ class MemoryFolder:
             return
         async with self._lock:
             try:
-                await shielded(self._view.current([]))
+                await shielded(self._view.recover())
             except (BackendError, Conflict, InvalidPath) as error:
                 logger.warning("a cut-short commit could not be looked for or finished: %s", error)
 

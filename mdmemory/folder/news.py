@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from mdmemory.backends.paths import fault
 from mdmemory.backends.protocol import MAX_FILE_BYTES, TAIL_BYTES, File, FileProblem, Range, etag_of
-from mdmemory.files.history import Intent, read_log
+from mdmemory.files.history import UNKNOWN, Intent, read_log
 from mdmemory.folder.known import Difference, etag_in, is_memory_path, is_same
 
+OVERLAP_BYTES = 64
 MAX_OUTSIDE_KEPT = 20  # of more changes than this, as from a git checkout, the history keeps the hashes only
 
 
@@ -33,32 +34,39 @@ class LogReader:
 
     def __init__(self) -> None:
         self._position: int | None = None
+        self._before = b""
+        """The last of what stands before the position: read again, as it shows whether the log was rewritten."""
         self._tail = TAIL_BYTES
 
     @property
     def wanted(self) -> Range:
         """The part to read next."""
-        return Range(-self._tail, self._tail) if self._position is None else Range(self._position, MAX_FILE_BYTES)
+        if self._position is None:
+            return Range(-self._tail, self._tail)
+        return Range(self._position - len(self._before), MAX_FILE_BYTES)
 
     def take(self, log: File | FileProblem) -> Told:
         """Take in what was read of `wanted`."""
         if isinstance(log, FileProblem):
             if log.kind == "absent":
-                self._position = 0
+                self._position, self._before = 0, b""
             return Told()
         start = max(0, log.size - self._tail) if self._position is None else self._position
-        if log.size < start:  # it was rewritten, as by a purge
-            self._position = None
+        if not log.data.startswith(self._before) or log.size < start:  # it was rewritten, as by a purge
+            self._position, self._before = None, b""
             return Told(more=True)
-        if self._position is None and start and b"\n" not in log.data[:-1] and self._tail < MAX_FILE_BYTES:
+        data = log.data[len(self._before) :]
+        if self._position is None and start and b"\n" not in data[:-1] and self._tail < MAX_FILE_BYTES:
             self._tail = MAX_FILE_BYTES  # the last line is longer than what was read
             return Told(more=True)
-        more = start + len(log.data) < log.size
-        end = log.data.rfind(b"\n") + 1  # a line that is being written is left for the next time
-        tail = read_log(log.data[:end])
+        more = start + len(data) < log.size
+        end = data.rfind(b"\n") + 1  # a line that is being written is left for the next time
+        tail = read_log(data[:end])
         for intent in tail.unfinished[:1]:  # and so is a commit that is under way
-            end = max(0, log.data.find(f'"id":"{intent.id}"'.encode()) - 1)
-        self._position = start + (end or (len(log.data) if more else 0))
+            end = max(0, data.find(f'"id":"{intent.id}"'.encode()) - 1)
+        end = end or (len(data) if more else 0)
+        self._position = start + end
+        self._before = (self._before + data[:end])[-OVERLAP_BYTES:]
         return Told(_usable(intent for intent in tail.intents if intent not in tail.unfinished), _usable(tail.unfinished), more)
 
 
@@ -92,7 +100,7 @@ class Outside:
         """Drop what the log tells of."""
         for change in (change for intent in commits for change in intent.files):
             _, now = self.changes.get(change.path, (None, None))
-            if etag_in(now) == change.after and (now is None) == (change.after is None):
+            if (now.etag or UNKNOWN if now else None) == change.after:
                 self.changes.pop(change.path, None)
 
     def explain_added(self, grown: Mapping[str, File | FileProblem]) -> None:

@@ -9,8 +9,9 @@ from mdmemory.backends.protocol import ABSENT, LOG, Append, Backend, Delete, Fil
 from mdmemory.errors import InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files import history, index
 from mdmemory.files.changes import merge
-from mdmemory.folder.commit import header_of, index_text, listing, tombstones
+from mdmemory.folder.commit import header_of, index_text, listing
 from mdmemory.folder.known import INDEX
+from mdmemory.folder.tombstones import tombstones
 
 logger = logging.getLogger("mdmemory")
 

@@ -16,12 +16,14 @@ from mdmemory.backends.protocol import Delete as DeleteOp
 from mdmemory.errors import Conflict, MdmemoryError
 from mdmemory.files import index
 from mdmemory.files.changes import Change, Create, Replace
-from mdmemory.files.history import Intent, object_path
+from mdmemory.files.history import UNKNOWN, Intent, object_path
 from mdmemory.folder.catalog import Catalog
 from mdmemory.folder.commit import IndexChange, index_text, left_alone, updated_index
 from mdmemory.folder.known import INDEX, Difference, Known, etag_in, is_memory_path, known_from
 from mdmemory.folder.news import LogReader, Outside
 from mdmemory.folder.recovery import heal, moves_in
+from mdmemory.folder.retention import RETAINED, Retention
+from mdmemory.folder.sweeping import finish_sweep
 from mdmemory.folder.watch import Watcher
 from mdmemory.recall.cache import Cache
 from mdmemory.recall.tokens import ENGLISH
@@ -38,6 +40,7 @@ class View:
         languages: whose endings search ignores.
         watcher: tells of changes, where the system can.
         cache: what processes before this one knew.
+        retention: keeps the history within its limits.
     """
 
     def __init__(
@@ -47,9 +50,11 @@ class View:
         languages: tuple[str, ...] = ENGLISH,
         watcher: Watcher | None = None,
         cache: Cache | None = None,
+        retention: Retention | None = None,
     ) -> None:
         self.catalog, self.outside = Catalog(languages, cache), Outside()
         self._backend, self._limits = backend, limits
+        self._retention = retention
         self._watcher, self._is_up_to_date = watcher, False
         self._log = LogReader()
         self._changes: dict[str, int] = {}
@@ -98,7 +103,9 @@ class View:
         await self._backend.commit(uuid.uuid4().hex, [DeleteOp(path, LINK)])
 
     async def close(self) -> None:
-        """End the watcher, and close the cache."""
+        """Wait for the history to be looked through, end the watcher, and close the cache."""
+        if self._retention is not None:
+            await self._retention.close()
         self.catalog.close()
         if self._watcher is not None:
             await asyncio.to_thread(self._watcher.close)
@@ -160,6 +167,7 @@ class View:
             self._told = (*self._told, *commits)
             return False
         latest = {change.path: change.after for intent in commits for change in intent.files if is_memory_path(change.path)}
+        latest = {path: etag for path, etag in latest.items() if etag != UNKNOWN}
         self.outside.explain(commits)
         grown = [added.path for intent in commits for added in intent.added]
         stale = [*self._others_than(latest), *grown]
@@ -192,8 +200,16 @@ class View:
                 logged[path], _ = known_from(path, file.data, file.size, file.mtime_ns)
         return logged
 
+    async def recover(self) -> None:
+        """Finish what was cut short, and see whether the history is to be shortened."""
+        found = await self.current([RETAINED])
+        if self._retention is not None:
+            self._retention.begin(found)
+
     async def _finish(self, intent: Intent) -> None:
         """Wait for a commit of another process to end; if it was cut short, finish it."""
+        if intent.swept:
+            return await finish_sweep(self._backend, intent)
         if not self.catalog.scanned:
             await self.refresh()
         before = await heal(self._backend, intent, self.catalog.headers.listed)
@@ -209,8 +225,11 @@ class View:
         files = {path: (found.get(path), etag_in(self.outside.changes[path][1])) for path in self.outside.kept()}
         return {path: file.data for path, (file, etag) in files.items() if isinstance(file, File) and etag in (None, file.etag)}
 
-    def take_outside(self) -> Outside:
-        """What people changed up to now, which has been written into the log."""
+    def committed(self, paths: Iterable[str]) -> Outside:
+        """Note a commit of these files; returns what people changed up to now, which has been written into the log with it."""
+        self.mark_changed(paths)
+        if self._retention is not None:
+            self._retention.count()
         taken, self.outside = self.outside, Outside()
         return taken
 

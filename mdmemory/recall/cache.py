@@ -25,7 +25,7 @@ from mdmemory.backends.protocol import Version
 from mdmemory.recall.packing import packed, unpacked
 
 logger = logging.getLogger("mdmemory")
-SCHEMA = 3
+SCHEMA = 4
 CACHE_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)  # what is read may make no sense either
 BUSY_S = 30.0  # another process writes a thousand files at a time, which takes a second
 UNUSED_DAYS = 90
@@ -83,12 +83,13 @@ class Cache:
     def renewed(self) -> Cache:
         """An empty cache in place of this one; in memory when a file can't be had, or was no use the last time."""
         self.close()
-        if self.file is not None and not self._is_renewed:
+        if self.file is not None:
             with suppress(sqlite3.Error, OSError):
                 _delete(self.file)
-                made = Cache(self.file)
-                made._is_renewed = True
-                return made
+                if not self._is_renewed:
+                    made = Cache(self.file)
+                    made._is_renewed = True
+                    return made
         return Cache()
 
     def close(self) -> None:
@@ -212,9 +213,9 @@ def _opened(file: Path | None) -> sqlite3.Connection:
             _prune(file.parent)
     db = sqlite3.connect(file or ":memory:", timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")  # a cache that a power cut damages is made anew
         if _schema(db) != SCHEMA:
+            db.execute("PRAGMA journal_mode = WAL")  # which the file keeps
             db.execute("BEGIN IMMEDIATE")
             if _schema(db) == 0:
                 for statement in (*_TABLES.split(";\n"), f"PRAGMA user_version = {SCHEMA}"):

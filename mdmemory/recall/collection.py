@@ -8,20 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from functools import cached_property
-from typing import Any
 
 from mdmemory.recall.cache import Cache
 from mdmemory.recall.dates import Part, parts_of
-from mdmemory.recall.passages import Counts, Passage, passages_of
+from mdmemory.recall.passages import Counts, Passages, passages_of
 from mdmemory.recall.postings import Postings
 from mdmemory.recall.tokens import ENGLISH, single_characters, tokens
 
-KEPT_ENTRIES = 2_000
+KEPT_TERMS = 2_000_000  # of candidates, for the next search: some 30 MB
 _ENTRIES = """
-    SELECT path, day, mtime_ns, speakers, units, name, about, body FROM file JOIN terms ON terms.rowid = file.id
+    SELECT path, day, mtime_ns, speakers, units, c0, c1, c2 FROM file JOIN terms_content AS text ON text.id = file.id
     WHERE path IN (SELECT value FROM json_each(?))
-"""
+"""  # FTS5's own table of the columns (https://sqlite.org/fts5.html#fts5_data_structures): by way of `terms` it takes twice as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,6 @@ class Document:
     before: int = 0
 
 
-@dataclass(frozen=True)  # without slots: what is computed once is kept in the instance
 class Entry:
     """One file.
 
@@ -50,32 +47,25 @@ class Entry:
         head: of a conversation, the terms of its name and of what it is about; those of a note are its first passage.
         day: the date that it states, else that of its last change; UTC.
         names: speaker to the terms of their name.
+
+    Attributes:
+        counts: its passages, measured.
+        labels: how often each term of a speaker's name stands before a turn.
+        length: in terms, the labels of the turns included.
     """
 
-    mtime_ns: int
-    day: date
-    head: tuple[str, ...]
-    passages: tuple[Passage, ...]
-    names: Mapping[str, tuple[str, ...]]
+    __slots__ = ("counts", "day", "head", "labels", "length", "mtime_ns", "names", "passages")
 
-    @cached_property
-    def counts(self) -> Counts:
-        """Its passages, measured when it is first a candidate."""
-        return Counts(self.passages)
-
-    @cached_property
-    def labels(self) -> Counter[str]:
-        """How often each term of a speaker's name stands before a turn."""
-        found: Counter[str] = Counter()
-        for speaker, turns in _turns(self.passages).items():
-            for term in self.names[speaker]:
-                found[term] += turns
-        return found
-
-    @cached_property
-    def length(self) -> int:
-        """In terms, the labels of the turns included."""
-        return len(self.head) + sum(passage.size for passage in self.passages) + self.labels.total()
+    def __init__(
+        self, mtime_ns: int, day: date, head: tuple[str, ...], passages: Passages, names: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self.mtime_ns, self.day, self.head, self.passages, self.names = mtime_ns, day, head, passages, names
+        self.counts = Counts(passages)
+        self.labels: dict[str, int] = {}
+        for speaker in passages.speakers:
+            for term in names[speaker] if speaker else ():
+                self.labels[term] = self.labels.get(term, 0) + 1
+        self.length = len(head) + sum(passages.sizes) + sum(self.labels.values())
 
 
 @dataclass(slots=True)
@@ -143,19 +133,20 @@ class Collection:
         self.postings = Postings(self.cache.db)
         self._totals: Totals | None = None
         self._entries: dict[str, Entry] = {}
+        self._kept = 0
 
     def put(self, path: str, document: Document, mtime_ns: int) -> None:
         """Add a file, or replace what was known of it."""
-        passages = passages_of(document.text, self.languages, before=document.before)
         name, about = self._head(document.name), self._head(document.about)
-        units = [_unit(passage) for passage in passages]
-        turns = _turns(passages)
-        if (name or about) and not turns:  # of a note, what it says that it is about is a passage like another
-            words = len(f"{document.name} {document.about}".split())
-            units.insert(0, (1, max(1, document.before), words, len(name) + len(about)))
+        head, words = (*name, *about), len(f"{document.name} {document.about}".split())
+        passages = passages_of(document.text, self.languages, before=document.before, head=head, head_words=words)
+        turns, count = Counter(speaker for speaker in passages.speakers if speaker), len(passages.lines)
         day = document.day or datetime.fromtimestamp(mtime_ns // 10**9, UTC).date()
         speakers = json.dumps(turns) if turns else None
-        values = (day.toordinal(), mtime_ns, len(units), speakers, json.dumps(units), path)
+        columns = passages.lines, passages.end_lines, passages.words, passages.sizes, passages.lengths
+        units = json.dumps([*columns, passages.speakers, passages.asked] if turns else columns)
+        body = passages.text.removeprefix("\n" + " ".join(head)) if head and not turns else passages.text
+        values = (day.toordinal(), mtime_ns, count, speakers, units, path)
         with self.cache.changing():
             number = self._cleared(path)
             if number is None:
@@ -164,10 +155,9 @@ class Collection:
             else:
                 changed = "UPDATE file SET day = ?, mtime_ns = ?, passages = ?, speakers = ?, units = ? WHERE path = ?"
                 self.cache.db.execute(changed, values)
-            self._count(day.toordinal(), len(units), speakers, 1)
+            self._count(day.toordinal(), count, speakers, 1)
             labels = [term for speaker in turns for term in tokens(speaker, self.languages)]
-            body = "\n".join([" ".join(labels), *(passage.text for passage in passages)])
-            self.postings.put(number, name, about, body)
+            self.postings.put(number, name, about, " ".join(labels) + body)
 
     def touch(self, path: str, document: Document, mtime_ns: int) -> bool:
         """Note that a file has another time and the same words; False when it is not known."""
@@ -178,7 +168,7 @@ class Collection:
         if self._totals is not None:
             self._totals.add(found[0], -1, 0)
             self._totals.add(day, 1, 0)
-        self._entries.pop(path, None)
+        self._drop(path)
         self.cache.db.execute("UPDATE file SET day = ?, mtime_ns = ? WHERE path = ?", (day, mtime_ns, path))
         return True
 
@@ -191,7 +181,7 @@ class Collection:
 
     def _cleared(self, path: str) -> int | None:
         """The number of a file after its words are taken out; None when it never was there."""
-        self._entries.pop(path, None)
+        self._drop(path)
         there = "SELECT id, day, passages, speakers FROM file WHERE path = ?"
         found = self.cache.db.execute(there, (path,)).fetchone()
         if found is None:
@@ -218,9 +208,9 @@ class Collection:
         there = "SELECT 1 FROM file WHERE path = ? AND day IS NOT NULL"
         return path in self._entries or self.cache.db.execute(there, (path,)).fetchone() is not None
 
-    def holding(self, term: str) -> int:
-        """How many files hold a term."""
-        return self.postings.holding(term)
+    def holding(self, terms: Sequence[str]) -> dict[str, int]:
+        """How many files hold each term."""
+        return self.postings.holding(terms)
 
     def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The candidates, as `Postings.find` has them."""
@@ -231,6 +221,7 @@ class Collection:
         if self.cache.is_changed_by_others():
             self._totals = None
             self._entries.clear()
+            self._kept = 0
             self.postings.changed()
         if self._totals is None:
             self._totals = self._counted()
@@ -250,36 +241,24 @@ class Collection:
     def entries(self, paths: Sequence[str]) -> list[Entry]:
         """What is known of each of these files."""
         kept = self._entries
-        missing = [path for path in paths if path not in kept]
-        if len(kept) + len(missing) > KEPT_ENTRIES:
-            self._entries = kept = {path: kept[path] for path in paths if path in kept}
-        if missing:
+        if missing := [path for path in paths if path not in kept]:
             for path, *values in self.cache.db.execute(_ENTRIES, (json.dumps(missing),)):
-                kept[path] = self._entry(*values)
-        return [kept[path] for path in paths]
+                kept[path] = entry = self._entry(*values)
+                self._kept += entry.length
+        found = [kept[path] for path in paths]
+        while self._kept > KEPT_TERMS and kept:
+            self._drop(next(iter(kept)))
+        return found
+
+    def _drop(self, path: str) -> None:
+        if entry := self._entries.pop(path, None):
+            self._kept -= entry.length
 
     def _entry(self, day: int, mtime_ns: int, speakers: str | None, units: str, name: str, about: str, body: str) -> Entry:
-        texts = body.split("\n")[1:]
-        cut = json.loads(units)
-        names = {speaker: self._name(speaker) for speaker in json.loads(speakers or "{}")}
-        head = (*name.split(), *about.split())
-        passages = [_passage(unit, text) for unit, text in zip(cut[len(cut) - len(texts) :], texts, strict=True)]
-        if len(cut) > len(texts):
-            passages.insert(0, _passage(cut[0], " ".join(head)))
-            head = ()
-        return Entry(mtime_ns, date.fromordinal(day), head, tuple(passages), names)
-
-
-def _turns(passages: Iterable[Passage]) -> dict[str, int]:
-    """How many turns each speaker has."""
-    return Counter(passage.speaker for passage in passages if passage.speaker)
-
-
-def _unit(passage: Passage) -> tuple[object, ...]:
-    place = (passage.line, passage.end_line, passage.words, passage.size)
-    return (*place, passage.speaker, passage.asked) if passage.speaker else place
-
-
-def _passage(unit: Sequence[Any], text: str) -> Passage:
-    line, end_line, words, size, speaker, asked = unit if len(unit) == 6 else (*unit, None, "")
-    return Passage(line, end_line, speaker, text, size, asked, words)
+        lines, end_lines, words, sizes, lengths, *spoken = json.loads(units)
+        names = {speaker: self._name(speaker) for speaker in json.loads(speakers)} if speakers else {}
+        text, head = body[body.index("\n") :], f"{name} {about}".strip()
+        if head and not names:
+            text, head = f"\n{head}{text}", ""
+        passages = Passages(text, lines, end_lines, words, sizes, lengths, *spoken)
+        return Entry(mtime_ns, date.fromordinal(day), tuple(head.split()), passages, names)

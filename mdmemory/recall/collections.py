@@ -30,9 +30,10 @@ class Collections:
             totals.include(part.totals())
         return totals
 
-    def holding(self, term: str) -> int:
-        """How many files hold a term."""
-        return sum(part.holding(term) for part in self._parts.values())
+    def holding(self, terms: Sequence[str]) -> dict[str, int]:
+        """How many files hold each term."""
+        each = [part.holding(terms) for part in self._parts.values()]
+        return {term: sum(holding[term] for holding in each) for term in terms}
 
     def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The candidates of all parts: which terms are rare is judged over all files."""
@@ -46,7 +47,7 @@ class Collections:
                 found += [path for path in there if owner(path, self._prefixes) == prefix]
             return found
 
-        return sorted(candidates(terms, files, limit, self.holding, match))
+        return sorted(candidates(self.holding(tuple(terms)), files, limit, match))
 
     def entries(self, paths: Sequence[str]) -> list[Entry]:
         """What is known of each of these files."""

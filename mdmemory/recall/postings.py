@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TypeVar
 
 CANDIDATES, MAX_CANDIDATES = 32, 200
-Found = TypeVar("Found")
 RARE_TERMS = 16
 RARE_SHARE = 0.2
-_FOUND = "SELECT rowid FROM terms WHERE terms MATCH ?{} ORDER BY rank LIMIT ?"
+KEPT_TERMS = 100_000
+_FOUND = """
+    SELECT path FROM terms CROSS JOIN file ON file.id = terms.rowid WHERE terms MATCH ?{} ORDER BY terms.rank LIMIT ?
+"""  # CROSS: words first, however few paths are allowed
+_HOLDING = "SELECT term, doc FROM holding WHERE term IN (SELECT value FROM json_each(?))"
 
 
 class Postings:
@@ -51,13 +53,14 @@ class Postings:
         """Take note that another process put or removed files."""
         self._holding.clear()
 
-    def holding(self, term: str) -> int:
-        """How many files hold a term."""
-        count = self._holding.get(term)
-        if count is None:
-            found = self._db.execute("SELECT doc FROM holding WHERE term = ?", (term,)).fetchone()
-            count = self._holding[term] = found[0] if found else 0
-        return count
+    def holding(self, terms: Collection[str]) -> dict[str, int]:
+        """How many files hold each term."""
+        known = self._holding
+        if len(known) > KEPT_TERMS:
+            known.clear()
+        if new := [term for term in terms if term not in known]:
+            known |= dict.fromkeys(new, 0) | dict(self._db.execute(_HOLDING, (json.dumps(new),)))
+        return {term: known[term] for term in terms}
 
     def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The best files by FTS5's BM25: by rare terms first, by common ones while too few.
@@ -70,33 +73,20 @@ class Postings:
         Returns:
             Paths in their own order.
         """
-        numbers = None if allowed is None else self._numbers(allowed)
-        wanted = how_many(limit)
-        found = candidates(terms, files, limit, self.holding, lambda some: self._match(some, numbers, wanted))[:wanted]
-        return sorted(self._paths(found))
+        wanted, terms = how_many(limit), tuple(terms)
+        return sorted(candidates(self.holding(terms), files, limit, lambda some: self.match(some, wanted, allowed))[:wanted])
 
     def match(self, terms: Sequence[str], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The paths of the best files by FTS5's BM25 that hold any of the terms."""
-        return self._paths(self._match(terms, None if allowed is None else self._numbers(allowed), limit))
-
-    def _paths(self, numbers: Sequence[int]) -> list[str]:
-        chosen = "SELECT path FROM file WHERE id IN (SELECT value FROM json_each(?))"
-        return [path for (path,) in self._db.execute(chosen, (json.dumps(numbers),))]
-
-    def _numbers(self, paths: Collection[str]) -> list[int]:
-        chosen = "SELECT id FROM file WHERE path IN (SELECT value FROM json_each(?))"
-        return [number for (number,) in self._db.execute(chosen, (json.dumps(list(paths)),))]
-
-    def _match(self, terms: Sequence[str], numbers: Collection[int] | None, limit: int) -> list[int]:
         if not terms:
             return []
         query = " OR ".join(f'"{term}"' for term in terms)
-        if numbers is None:
+        if allowed is None:
             found = self._db.execute(_FOUND.format(""), (query, limit))
         else:
-            only = " AND rowid IN (SELECT value FROM json_each(?))"
-            found = self._db.execute(_FOUND.format(only), (query, json.dumps(list(numbers)), limit))
-        return [number for (number,) in found]
+            only = " AND +path IN (SELECT value FROM json_each(?))"
+            found = self._db.execute(_FOUND.format(only), (query, json.dumps(list(allowed)), limit))
+        return [path for (path,) in found]
 
 
 def how_many(limit: int) -> int:
@@ -104,13 +94,15 @@ def how_many(limit: int) -> int:
     return min(max(limit, CANDIDATES), MAX_CANDIDATES)
 
 
-def candidates(
-    terms: Iterable[str], files: int, limit: int, holding: Callable[[str], int], match: Callable[[Sequence[str]], Sequence[Found]]
-) -> list[Found]:
-    """What the rare terms find, and while that is less than `limit`, also what the common ones find."""
-    known = sorted((term for term in terms if holding(term)), key=holding)
+def candidates(holding: Mapping[str, int], files: int, limit: int, match: Callable[[Sequence[str]], Sequence[str]]) -> list[str]:
+    """What the rare terms find, and while that is less than `limit`, also what the common ones find.
+
+    Args:
+        holding: how many files hold each of the terms.
+    """
+    known = sorted((term for term, count in holding.items() if count), key=holding.__getitem__)
     common = max(MAX_CANDIDATES, RARE_SHARE * files)
-    rare = [term for term in known if holding(term) <= common][:RARE_TERMS]
+    rare = [term for term in known if holding[term] <= common][:RARE_TERMS]
     found = list(match(rare))
     if len(found) < limit:
         found = list(dict.fromkeys(found + list(match(known[len(rare) :]))))

@@ -79,7 +79,8 @@ class Ranking:
 
     def lines(self, path: str) -> list[tuple[int, int]]:
         """The first and last line of each passage of a file."""
-        return [(passage.line, passage.end_line) for entry in self._collection.entries([path]) for passage in entry.passages]
+        (entry,) = self._collection.entries([path])
+        return list(zip(entry.passages.lines, entry.passages.end_lines, strict=True))
 
     def rank(
         self,
@@ -112,9 +113,8 @@ class Ranking:
         best = max(scores.fused, default=0.0) or 1.0
         found = []
         for path, entry, fused, (start, end) in zip(scores.paths, scores.entries, scores.fused, scores.spans, strict=True):
-            for passage, own in zip(entry.passages, scores.passages[start:end], strict=True):
-                if own > 0:
-                    found.append(RankedPassage(path, passage.line, passage.end_line, (own + fused / best) / 2))
+            lines = zip(entry.passages.lines, entry.passages.end_lines, scores.passages[start:end], strict=True)
+            found += [RankedPassage(path, first, last, (own + fused / best) / 2) for first, last, own in lines if own > 0]
         return heapq.nsmallest(max(0, limit), found, key=lambda item: (-item.score, item.path, item.line))
 
     def _scored(self, query: str, limit: int, allowed: AbstractSet[str] | None, similar: Similar | None) -> tuple[Asked, Scores]:
@@ -154,10 +154,11 @@ def _circumstances(asked: Asked, scores: Scores, place: int, entry: Entry) -> di
     start, end = scores.spans[place]
     own: Sequence[float] = scores.passages[start:end]
     if own and max(own) > 0:
-        passage = entry.passages[own.index(max(own))]
-        found["lines"] = (passage.line, passage.end_line)
-        if passage.speaker and entry.names[passage.speaker] in asked.speakers:
-            found["speaker"] = passage.speaker
+        passages, best = entry.passages, own.index(max(own))
+        found["lines"] = (passages.lines[best], passages.end_lines[best])
+        speaker = passages.speakers[best] if passages.speakers else None
+        if speaker and entry.names[speaker] in asked.speakers:
+            found["speaker"] = speaker
     if scores.dated[place]:
         day: date = entry.day
         found["date"] = day.isoformat()

@@ -7,12 +7,12 @@ from collections.abc import Collection as Sized
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from mdmemory.recall.collection import Collection, Entry
 from mdmemory.recall.collections import Collections
 from mdmemory.recall.dates import Part, asked_parts, parts_of
-from mdmemory.recall.passages import Places
+from mdmemory.recall.passages import Found
 from mdmemory.recall.tokens import terms_with_words, tokens
 
 LEAST_FILES = 100  # a word in the only file of a folder is as rare as in one of a hundred: few files say little about words
@@ -36,7 +36,7 @@ class Asked:
 
         self.totals = totals = collection.totals()
         self.words = terms_with_words(query, collection.languages)
-        self.holding = {term: collection.holding(term) for term in self.words}
+        self.holding = collection.holding(tuple(self.words))
         self.idf = {term: inverse_frequency(max(LEAST_FILES, totals.files), count) for term, count in self.holding.items()}
         self.mass = sum(self.idf.values())
         known = [term for term, count in self.holding.items() if count]
@@ -65,18 +65,21 @@ class Asked:
                 found[name] = file, file + inverse_frequency(said.of_turns, said.turns)
         return found
 
-    def passage_idf(self, found: Sequence[Mapping[str, Places]]) -> dict[str, float]:
+    def passage_idf(self, found: Sequence[Found], holding: Mapping[str, int]) -> dict[str, float]:
         """The weight of each term among the passages of all files, judged from those of the candidates.
 
         Of a rare term these are all the files that hold it, so its weight is exact.
+
+        Args:
+            holding: how many of the candidates' passages hold each term.
         """
         from mdmemory.recall.bm25 import inverse_frequency
 
-        weights = {}
+        weights, most = {}, self.totals.passages
         for term in self.terms:
-            each = [len(places[term]) for places in found if term in places]
-            share = self.holding[term] / len(each) if each else 0.0
-            weights[term] = inverse_frequency(self.totals.passages, min(self.totals.passages, share * sum(each)))
+            files = sum(term in held for held in found)
+            share = self.holding[term] / files if files else 0.0
+            weights[term] = inverse_frequency(most, min(most, share * holding.get(term, 0)))
         return weights
 
 
@@ -110,7 +113,7 @@ class Scores:
 def score(asked: Asked, collection: Collection | Collections, paths: Sequence[str], similar: Similar | None = None) -> Scores:
     """Score the candidates."""
     entries = collection.entries(paths)
-    found = [entry.counts.own(asked.wanted) for entry in entries]
+    found = [entry.counts.find(asked.terms) for entry in entries]
     dated = [sum(asked.dates.get(part, 0.0) for part in parts_of(entry.day)) if asked.dates else 0.0 for entry in entries]
     present = [[name for name in entry.names.values() if name in asked.speakers] if asked.speakers else [] for entry in entries]
     said = [sum(asked.speakers[name][0] for name in set(names)) for names in present]
@@ -129,73 +132,66 @@ def score(asked: Asked, collection: Collection | Collections, paths: Sequence[st
         flat = _normalised([value for values in near for value in values])
         passages = [(own + meant) / 2 for own, meant in zip(passages, flat, strict=True)]
     fused = [sum(values) for values in zip(*factors.values(), strict=True)]
-    terms = [places.keys() | (asked.wanted & {*entry.head, *entry.labels}) for entry, places in zip(entries, found, strict=True)]
+    terms = [held.keys() | (asked.wanted & {*entry.head, *entry.labels}) for entry, held in zip(entries, found, strict=True)]
     return Scores(paths, entries, fused, factors, passages, spans, terms, dated, cosines)
 
 
-def _file_scores(asked: Asked, entries: Sequence[Entry], found: Sequence[Mapping[str, Places]]) -> list[float]:
+def _file_scores(asked: Asked, entries: Sequence[Entry], found: Sequence[Found]) -> list[float]:
     from mdmemory.recall.bm25 import PostingsBM25
 
-    postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for number, (entry, places) in enumerate(zip(entries, found, strict=True)):
+    postings: dict[str, list[tuple[int, float]]] = {term: [] for term in asked.terms}
+    for number, (entry, held) in enumerate(zip(entries, found, strict=True)):
+        if not (entry.head or entry.labels):
+            for term, each in held.items():
+                postings[term].append((number, len(each)))
+            continue
         for term in asked.terms:
-            times = sum(times for _, times in places[term]) if term in places else 0
-            if times := times + entry.head.count(term) + entry.labels[term]:
+            if times := len(held.get(term, ())) + entry.head.count(term) + entry.labels.get(term, 0):
                 postings[term].append((number, times))
     return PostingsBM25(postings, [entry.length for entry in entries], asked.file_idf).get_scores(asked.terms)
 
 
 def _passage_scores(
-    asked: Asked,
-    entries: Sequence[Entry],
-    found: Sequence[Mapping[str, Places]],
-    present: Sequence[Sized[tuple[str, ...]]],
+    asked: Asked, entries: Sequence[Entry], found: Sequence[Found], present: Sequence[Sized[tuple[str, ...]]]
 ) -> tuple[list[tuple[int, int]], list[float]]:
     """BM25 of every passage, turns that only ask discounted; where the person named speaks, a mere mention counts nothing."""
     from mdmemory.recall.bm25 import PostingsBM25, inverse_frequency
 
     postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     pairs: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    spans, lengths, asking = [], list[float](), list[float]()
-    for entry, places, speakers in zip(entries, found, present, strict=True):
+    spans, lengths, asking, holding = list[tuple[int, int]](), list[float](), dict[int, float](), Counter[str]()
+    for entry, held, speakers in zip(entries, found, present, strict=True):
         start, counts = len(lengths), entry.counts
-        for term, weights in counts.weights(places).items():
+        own = counts.own(held)
+        for term, weights in counts.weights(own).items():
+            holding[term] += len(own[term])
             if not (speakers and term in asked.names):
                 postings[term].extend([(start + place, weight) for place, weight in weights])
-        for one, other in asked.pairs:
-            if one in places and other in places:
-                side = _side_by_side(entry, one, other, places)
-                pairs[f"{one} {other}"].extend((start + place, times) for place, times in side.items())
-        lengths += counts.lengths
-        asking += counts.asking
+        for one, other in asked.pairs if len(held) > 1 else ():
+            for place, times in counts.side_by_side(held, one, other):
+                pairs[f"{one} {other}"].append((start + place, times))
+        lengths += entry.passages.lengths
+        asking.update(enumerate(counts.asking, start))
         spans.append((start, len(lengths)))
     idf = {pair: ADJACENT * inverse_frequency(len(lengths), len(each)) for pair, each in pairs.items()}
-    bm25 = PostingsBM25(postings | pairs, lengths, asked.passage_idf(found) | idf)
-    each = [own * (1 - (1 - ONLY_ASKS) * share) for own, share in zip(bm25.get_scores([*asked.terms, *pairs]), asking, strict=True)]
+    bm25 = PostingsBM25(postings | pairs, lengths, asked.passage_idf(found, holding) | idf)
+    each = bm25.get_scores([*asked.terms, *pairs])
+    for place, share in asking.items():
+        each[place] *= 1 - (1 - ONLY_ASKS) * share
     return spans, each
-
-
-def _side_by_side(entry: Entry, one: str, other: str, places: Mapping[str, Places]) -> Counter[int]:
-    """How often two terms stand side by side in each passage."""
-    found: Counter[int] = Counter()
-    also = {place for place, _ in places[other]}
-    for place, _ in places[one]:
-        if place in also and (times := sum(pair == (one, other) for pair in pairwise(entry.passages[place].text.split(" ")))):
-            found[place] = times
-    return found
 
 
 def _add_circumstances(
     asked: Asked, entries: Sequence[Entry], spans: Sequence[tuple[int, int]], each: list[float], dated: Sequence[float]
 ) -> None:
     """Add to the passages that say something what their speaker and their file's date are worth."""
-    for entry, (start, _), day in zip(entries, spans, dated, strict=True):
+    for entry, (start, end), day in zip(entries, spans, dated, strict=True):
         if not day and not (entry.names and asked.speakers):
             continue
         worth = {speaker: asked.speakers.get(name, (0.0, 0.0))[1] for speaker, name in entry.names.items()}
-        for place, passage in enumerate(entry.passages, start):
+        for place, speaker in zip_longest(range(start, end), entry.passages.speakers):
             if each[place] > 0:
-                each[place] += day + (worth[passage.speaker] if passage.speaker else 0.0)
+                each[place] += day + (worth[speaker] if speaker else 0.0)
 
 
 def _normalised(values: Sequence[float]) -> list[float]:

@@ -5,8 +5,9 @@ A log is read from its end, and no further than it takes.
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
@@ -22,6 +23,8 @@ FIRST_BYTES = 65_536  # of the log's end; each further read brings more
 SHORT = 8
 Kind = Literal["created", "changed", "deleted", "renamed", "added"]
 Moment = str | date | datetime
+SKEW = timedelta(hours=1)  # by which clocks of several writers may differ
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 _AGO = re.compile(r"(\d{1,4})([mhdw])(?: ago)?")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
@@ -64,8 +67,9 @@ class Event:
 
     @property
     def session(self) -> str | None:
-        """The conversation in which an agent made it."""
-        return self.author.removeprefix("agent:") or None if self.author.startswith("agent:") else None
+        """The conversation in which an agent made it, or from which it was drawn."""
+        agent, _, session = self.author.partition(":")
+        return session.removesuffix("/extractor") or None if agent == "agent" else None
 
     @property
     def short_id(self) -> str:
@@ -95,19 +99,37 @@ async def events(
         Unavailable: a log can't be read.
     """
     first, last = moment(since), moment(until, last=True)
-    found: list[Event] = []
+    logs: list[list[Event]] = []
     for prefix, part in parts_of(folder).items():
-        names = {path.rstrip("/")} if path is not None else None
-        count = 0
+        names, found = {path.rstrip("/")} if path is not None else None, list[Event]()
         async for event in _back(part.backend, prefix):
-            if event.at < first or (limit is not None and count >= limit):
+            if event.at < first - SKEW * (first > _BEGINNING) or len(found) == limit:
                 break
             is_wanted = names is None or _concerns(event, names)  # asked of each, as it follows the names
-            if is_wanted and event.at <= last and _is_by(event, author, session):
+            if is_wanted and first <= event.at <= last and _is_by(event, author, session):
                 found.append(event)
-                count += 1
-    found.sort(key=lambda event: event.at, reverse=True)  # stable: of one log, the order in it
-    return found[:limit]
+        logs.append(found)
+    return _together(logs)[:limit]
+
+
+async def back_to(folder: Folder, chosen: Sequence[Event]) -> list[Event]:
+    """Every event from now back to these, whatever the clocks said."""
+    logs: list[list[Event]] = []
+    for prefix, part in parts_of(folder).items():
+        left, found = {event.id for event in chosen if event.prefix == prefix}, list[Event]()
+        if left:
+            async for event in _back(part.backend, prefix):
+                found.append(event)
+                left.discard(event.id)
+                if not left:
+                    break
+        logs.append(found)
+    return _together(logs)
+
+
+def _together(logs: Iterable[Sequence[Event]]) -> list[Event]:
+    """Several logs as one by time; the events of one keep their order."""
+    return list(heapq.merge(*logs, key=lambda event: event.at, reverse=True))
 
 
 async def find(folder: Folder, id: str) -> Event:
@@ -121,8 +143,8 @@ async def find(folder: Folder, id: str) -> Event:
     if not re.fullmatch("[0-9a-f]{4,}", digits):
         raise InvalidArguments(f"{id!r} is no id of an event: give at least 4 of its digits, as the log shows them")
     mark = f'"id":"{digits}'.encode()
-    found = [event for prefix, part in parts_of(folder).items() async for event in _back(part.backend, prefix, mark)]
-    found = [event for event in found if event.id.startswith(digits) and event.id.endswith("-outside") == bool(outside)]
+    every = [event for prefix, part in parts_of(folder).items() async for event in _back(part.backend, prefix, mark)]
+    found = [event for event in every if event.id.startswith(digits) and event.id.endswith("-outside") == bool(outside)]
     if len(found) > 1:
         shown = ", ".join(f"{event.id[: SHORT + 4]} ({event.at:%Y-%m-%d})" for event in found[:5])
         raise InvalidArguments(f"several events begin with {id}: {shown}; give more digits")
@@ -217,7 +239,7 @@ def moment(when: Moment | None, *, last: bool = False) -> datetime:
         InvalidArguments: it is no time.
     """
     if when is None:
-        return (datetime.max if last else datetime.min).replace(tzinfo=UTC)
+        return datetime.max.replace(tzinfo=UTC) if last else _BEGINNING
     if isinstance(when, str):
         when = _parsed(when.strip())
     if not isinstance(when, datetime):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mdmemory.backends.paths import owner
 from mdmemory.backends.protocol import etag_of
 from mdmemory.care.history.contents import Content, Kept, Version, read_now, show, steps_of, versions, versions_of
-from mdmemory.care.history.log import Event, FileEvent, Moment, events, find, moment
+from mdmemory.care.history.log import Event, FileEvent, Moment, back_to, events, find, moment
 from mdmemory.care.history.views import is_index
 from mdmemory.errors import Conflict, InvalidArguments, NotThere
 from mdmemory.files import index
@@ -50,7 +50,7 @@ async def undo(
     await folder.refresh()
     chosen, reason = await _chosen(folder, event, session, since)
     ids = {each.id for each in chosen}
-    found = await events(folder, since=min(each.at for each in chosen))
+    found = await back_to(folder, chosen)
 
     def is_undone(each: Event, file: FileEvent) -> bool:
         return each.id in ids and _is_below(file.path, file.moved_from, paths)
@@ -59,8 +59,12 @@ async def undo(
     undone = [step for step in steps if is_undone(step.event, step.file)]
     touched = {path for step in undone for path in (step.path, step.moved_from) if path is not None}
     later = {path: [step.event for step in steps if step.path == path and step not in undone] for path in touched}
-    back = _Back(folder, await read_now(folder, touched), later)
-    back.take(await versions_of(folder, steps, lambda step: step in undone))
+    known = await versions_of(folder, steps, lambda step: step in undone)
+    start = {path: content for version in known for path, content in _before(version)}
+    now = await read_now(folder, touched | start.keys())
+    back = _Back(folder, {path: now[path] for path in touched}, later)
+    if any(now[path] != content for path, content in start.items()):  # else all of it was taken back before
+        back.take(known)
     changes = list(back.changes())
     if not changes:
         return Applied(None, (), None)
@@ -82,6 +86,13 @@ async def _chosen(folder: Folder, event: Event | str | None, session: str | None
     if not found:
         raise NotThere(f"There is nothing to {reason} in the history. `mdmemory log` lists what there is.")
     return found, reason
+
+
+def _before(version: Version) -> Iterator[tuple[str, Content]]:
+    """What was there before, under the names of then."""
+    yield version.step.file.path, version.before
+    if version.step.file.moved_from is not None:
+        yield version.step.file.moved_from, version.after
 
 
 def _is_below(path: str, moved_from: str | None, wanted: Sequence[str]) -> bool:

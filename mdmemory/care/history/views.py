@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from mdmemory.care.history.contents import Content, Kept, Version, point, read_now, steps_of, versions, versions_of
-from mdmemory.care.history.log import Event, Moment, events
+from mdmemory.care.history.log import Event, Moment, back_to, events
 from mdmemory.errors import InvalidArguments, NotThere
 from mdmemory.files.changes import MAX_EXACT_DIFF
 from mdmemory.files.history import OUTSIDE
@@ -80,7 +80,7 @@ async def diff(
             raise InvalidArguments("a difference has two ends: give an event, or a time and what it is compared with")
         return await _of_event(folder, first, path)
     last, end = (None, datetime.max.replace(tzinfo=UTC)) if to == "now" else await point(folder, to)
-    found = await events(folder, since=start)
+    found = await (events(folder, since=start) if first is None else back_to(folder, [first]))
     steps = list(steps_of(found))
     after = [step for step in steps if step.event.at <= end and (last is None or _place(found, step.event) >= _place(found, last))]
     inside = [step for step in after if first is None or _place(found, step.event) < _place(found, first)]
@@ -106,7 +106,7 @@ def _between(path: str, known: Sequence[Version], first: Event | None, now: dict
 
 async def _of_event(folder: Folder, event: Event, path: str | None) -> list[FileDiff]:
     is_added = any(file.kind == "added" for file in event.files)  # what was added is known from what follows
-    steps = list(steps_of(await events(folder, since=event.at) if is_added else [event]))
+    steps = list(steps_of(await back_to(folder, [event]) if is_added else [event]))
     wanted = [step for step in steps if step.event.id == event.id and path in (None, step.file.path, step.file.moved_from)]
     return [
         FileDiff(own.path, version.before if own.moved_from is None else version.after, version.after, own.moved_from)

@@ -1,0 +1,126 @@
+"""Where something that was purged still is, in the folder, its history and the cache; and what can't be looked through. Floor 3."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mdmemory.backends.protocol import LOG, MAX_FILE_BYTES, Backend, File, Range
+from mdmemory.files.history import OBJECTS, TOMBSTONES, object_path, read_log
+from mdmemory.files.purging import Wanted
+from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.retention import RETAINED
+from mdmemory.folder.sweeping import SYNC, named_in, read_whole
+
+AT_ONCE: Final = 100
+OVERLAP: Final = 65_536
+GIT: Final = ".git"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A place where it still is.
+
+    Args:
+        where: a path in the folder, or the name of a cache.
+    """
+
+    where: str
+    what: str
+
+
+async def what_is_left(part: MemoryFolder, wanted: Wanted) -> list[Left]:
+    """Look through every file for what was purged."""
+    log = await read_whole(part.backend, LOG) or b""
+    of = {
+        object_path(etag): file.path
+        for intent in read_log(log).intents
+        for file in intent.files
+        for etag in (file.before, file.after)
+        if etag
+    }
+    root: Path | None = getattr(part.backend, "watchable_root", None)
+    if root is not None:
+        names, found = await asyncio.to_thread(_on_disk, root, wanted)
+    else:
+        names, found = await _elsewhere(part.backend, wanted, log)
+    left = [Left(path, "its name") for path in names]
+    left += [Left(of.get(path, path), _what(path, count)) for path, count in found.items()]
+    cache = part.catalog.cache.file
+    if cache is not None:
+        others = await asyncio.to_thread(_on_disk, cache.parent, wanted)
+        left += [Left(f"the cache {name}", _places(count)) for name, count in others[1].items() if not name.startswith(cache.name)]
+    return list(dict.fromkeys(left))
+
+
+def beyond(backend: Backend) -> tuple[str, ...]:
+    """What a purge can't reach."""
+    root: Path | None = getattr(backend, "watchable_root", None)
+    told = ["copies elsewhere: backups, sync services, folders it was pulled from or pushed to, and what model providers were sent"]
+    if root is None:
+        told.append("what a save that was cut short left in the sandbox without a line in the log: it can't be listed there")
+    elif any((place / GIT).exists() for place in (root, *root.parents)):
+        told.append("the git repository that the folder is in: its commits, if they have it, need git filter-repo")
+    return tuple(told)
+
+
+def _what(path: str, count: int) -> str:
+    if path.startswith(OBJECTS):
+        return "an earlier version"
+    return "its path, until the next pull or push" if path.startswith(SYNC) else _places(count)
+
+
+def _places(count: int) -> str:
+    return "1 place" if count == 1 else f"{count} places"
+
+
+def _on_disk(root: Path, wanted: Wanted) -> tuple[list[str], Mapping[str, int]]:
+    """The files of a folder on this machine in whose names, or bytes, it stands."""
+    names, found = list[str](), dict[str, int]()
+    for place, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name != GIT and not (Path(place) / name).is_symlink())
+        for name in sorted(files):
+            file = Path(place) / name
+            path = file.relative_to(root).as_posix()
+            if wanted.is_text and wanted.find(path.encode(errors="surrogateescape")):
+                names.append(path)
+            if file.is_file() and not file.is_symlink() and (count := _count(_parts(file), wanted)):
+                found[path] = count
+    return names, found
+
+
+def _parts(file: Path) -> Iterable[bytes]:
+    try:
+        with file.open("rb") as opened:
+            while part := opened.read(MAX_FILE_BYTES):
+                yield part
+    except OSError:
+        return  # gone, or not for this user
+
+
+def _count(parts: Iterable[bytes], wanted: Wanted) -> int:
+    """How often it stands in a file; where two parts meet, it may be counted twice."""
+    count, rest = 0, b""
+    for part in parts:
+        count += sum(1 for _ in wanted.pattern.finditer(rest + part))
+        rest = part[-OVERLAP:] if len(part) == MAX_FILE_BYTES else b""
+    return count
+
+
+async def _elsewhere(backend: Backend, wanted: Wanted, log: bytes) -> tuple[list[str], Mapping[str, int]]:
+    scan = await backend.scan()
+    names = [path for path in scan.files if wanted.is_text and wanted.find(path.encode(errors="surrogateescape"))]
+    paths = [*scan.files, LOG, TOMBSTONES, RETAINED, *map(object_path, sorted(named_in(log)))]
+    found = Counter[str]()
+    for start in range(0, len(paths), AT_ONCE):
+        parts = await backend.read(dict.fromkeys(paths[start : start + AT_ONCE], Range(0, MAX_FILE_BYTES)))
+        for path, file in parts.items():
+            if isinstance(file, File):
+                data = file.data if file.size <= len(file.data) else await read_whole(backend, path) or b""
+                found[path] = _count([data], wanted)
+    return names, {path: count for path, count in found.items() if count}
