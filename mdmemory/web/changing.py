@@ -5,11 +5,12 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mdmemory.agent.adding import DEFAULT_TYPE, free_path, slug
+from mdmemory.agent.adding import DEFAULT_TYPE, free_path
 from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import Conflict, MdmemoryError
 from mdmemory.files.changes import Create, Delete, Rename
 from mdmemory.files.memory_file import new_file
+from mdmemory.files.naming import slug
 from mdmemory.web.reading import path_of
 from mdmemory.web.site import AUTHOR, link_to, see_other, site_of
 
