@@ -89,7 +89,8 @@ def parse(path: str, data: bytes, *, complete: bool = True) -> MemoryFile:
     if not handler.is_mapping:  # prose or a list between two rules
         return MemoryFile(path, _header(path, {}, text), text)
     body = text[parts.body :]
-    warnings = tuple(_comment_warnings(text[parts.start : parts.end], handler.fields))
+    head = text[parts.start : parts.end].replace("\r\n", "\n")  # as python-frontmatter gives it to its handler
+    warnings = tuple(_comment_warnings(head, handler.fields))
     lines = {field.key: field.line for field in handler.fields}
     return MemoryFile(path, _header(path, fields, body, lines), body, warnings)
 
