@@ -32,7 +32,7 @@ def web_app(site: Site) -> Starlette:
         ("/history", history_pages.show_history, history_pages.take_session_back),
         ("/history/{id}", history_pages.show_event, history_pages.take_event_back),
         ("/turns", turns_page.show_turns, None),
-        ("/doctor", doctor_page.show_findings, doctor_page.take_repair),
+        ("/doctor", doctor_page.show_findings, doctor_page.take_fix),
         ("/changes", tell_changes, None),
         ("/static/{version}/{name}", send_static, None),
     )

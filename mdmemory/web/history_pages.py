@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
@@ -12,20 +10,10 @@ from starlette.responses import Response
 
 from mdmemory.care import history
 from mdmemory.errors import Conflict, MdmemoryError
+from mdmemory.web.diffs import Diff, lines_of
 from mdmemory.web.site import AUTHOR, link_to, number_of, see_other, site_of
 
 PER_PAGE: Final = 50
-MAX_DIFF_LINES: Final = 2_000
-_KINDS: Final = {"+": "added", "-": "removed", "@": "place"}
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What an event changed in one file, as lines with what kind each is of."""
-
-    path: str
-    moved_from: str | None
-    lines: tuple[tuple[str, str], ...]
 
 
 async def show_history(request: Request) -> Response:
@@ -82,13 +70,5 @@ async def _event(request: Request, status: int = 200, problem: str = "") -> Resp
     site = site_of(request)
     event = await history.find(site.folder, str(request.path_params["id"]))
     diffs = await history.diff(site.folder, event)
-    shown = [Shown(diff.path, diff.moved_from, tuple(_lines(diff.text))) for diff in diffs]
+    shown = [Diff(diff.path, diff.moved_from, lines_of(diff.text)) for diff in diffs]
     return site.page("event", request, status, title=f"Change {event.short_id}", event=event, diffs=shown, problem=problem)
-
-
-def _lines(diff: str) -> Iterator[tuple[str, str]]:
-    lines = [line for line in diff.removesuffix("\n").split("\n") if not line.startswith(("--- ", "+++ "))]
-    for line in lines[:MAX_DIFF_LINES]:
-        yield _KINDS.get(line[:1], ""), line
-    if len(lines) > MAX_DIFF_LINES:
-        yield "place", f"… {len(lines) - MAX_DIFF_LINES:,} more lines"

@@ -49,7 +49,7 @@ NOTES: Final[Mapping[str, str]] = {
     "made": "Saved. The index has its line.",
     "moved": "Moved.",
     "deleted": "Deleted. The history keeps the text.",
-    "repaired": "Repaired.",
+    "repaired": "Mended. It stands in the history and can be undone.",
     "undone": "Undone. The undoing stands in the history too, and can itself be undone.",
 }
 """What a page says after a form, by the name that stands in its address."""
