@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from engine import say_what_did_not_run
-from web_server import serving
 
 _NOT_TESTED = "The web page was NOT tested in a browser"
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
@@ -83,6 +82,8 @@ Open = Callable[..., Tab]
 @pytest.fixture
 def open_tab(browser: Any, tmp_path: Path) -> Iterator[Open]:
     """Opens tabs on a folder, which is served once: each is a browser of its own, and none may have had a fault at the end."""
+    from web_server import serving
+
     urls: dict[Path, str] = {}
     tabs: list[Tab] = []
     with ExitStack() as stack:

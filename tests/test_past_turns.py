@@ -14,6 +14,7 @@ from mdmemory.agent import past_turns
 from mdmemory.agent.past_turns import last_turns, note_turn, turns_file
 from mdmemory.agent.turn import TurnStatus
 from mdmemory.files.changes import Create
+from mdmemory.folder.purge import purge
 
 HOME = memory("Home", "where I live", body="In Oslo.")
 
@@ -74,3 +75,15 @@ async def test_without_a_place_there_is_no_trace(tmp_path: Path) -> None:
         async with ours.session().turn("hello") as turn:
             await turn.finish("hi")
         assert last_turns(ours.folder) == [] and turn.status.degraded is None
+
+
+async def test_what_is_purged_is_in_no_turn(tmp_path: Path) -> None:
+    """M7: the name of a file that is forgotten for good stands in no past turn either."""
+    async with open_memory(tmp_path / "memory") as ours:
+        await ours.folder.apply([Create("user/home.md", HOME)], "person", "test")
+        async with ours.session("monday").turn("where do I live?") as turn:
+            await turn.take_hint()
+        assert len(last_turns(ours.folder)) == 1
+        await purge(ours.folder, ["user/home.md"])
+        await ours.folder.refresh()
+        assert last_turns(ours.folder) == []

@@ -18,6 +18,8 @@ export function startKeys() {
 }
 
 function press(event) {
+  const row = document.activeElement;
+  if (event.key === "e" && row.matches("[data-row][href^='/file/']")) return location.assign(row.getAttribute("href").replace("/file/", "/edit/"));
   const target = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
   if (!target) return;
   event.preventDefault();
