@@ -51,13 +51,18 @@ class Config:
         scorer: a query and candidates to how well each answers it; its scores replace recall's among the 50 nearest files.
         watch: let the system tell what changes in a folder on this machine, from the second look on; else each look is a scan.
         extract_every: messages of a conversation after which what is worth remembering is drawn from them; 1 is every turn.
-        extract_timeout_s: when a model that is asked for it is given up; also how long closing a session waits for it.
+        extract_timeout_s: when a model that is asked for it, or to consolidate, is given up; also how long closing a session waits
+            for it.
         summary_over: from this many messages on, a conversation has a memory file with its summary; 0 for never.
         secrets: what becomes of passwords and keys in what is drawn from conversations: redact them, refuse the memory, or keep.
         cache: keep what is known of the files in the user's cache folder, or in the folder given here, so that no process reads an
             unchanged file again; False keeps it in memory.
         history_days: how old what the history keeps may become; None for ever.
         history_bytes: how much the history may take; None for no limit. What goes is the oldest; the log's last 64 KB always stay.
+        consolidate: whether what a model proposes for files that say much the same waits for a person (`propose`), or is done at
+            once where nothing is lost (`apply`).
+        max_loss: the share (0-1) of the lines or bytes of some files that may go without an explicit yes; a run may take half of it
+            of everything.
         half_life_days: age at which recall's time factor has gone half of its way from 1 to 0.5.
     """
 
@@ -79,6 +84,8 @@ class Config:
     secrets: Literal["redact", "refuse", "keep"] = "redact"
     history_days: float | None = 90.0
     history_bytes: int | None = 50_000_000
+    consolidate: Literal["propose", "apply"] = "propose"
+    max_loss: float = 0.2
     stages: tuple[str, ...] = ()
     watch: bool = True
     cache: bool | str | PathLike[str] = True
@@ -106,9 +113,12 @@ class Config:
         ):
             if getattr(self, name) is not None and not getattr(self, name) > 0:  # so that NaN is refused too
                 raise ConfigError(f"{name} must be more than 0")
-        if not 0 <= self.min_score <= 1:
-            raise ConfigError("min_score is a share: from 0 to 1")
+        for name in ("min_score", "max_loss"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} is a share: from 0 to 1")
         if not (self.hint_max_files >= 0 and self.hint_wait_s >= 0 and self.summary_over >= 0):
             raise ConfigError("hint_max_files, hint_wait_s and summary_over may not be negative")
         if self.secrets not in ("redact", "refuse", "keep"):
             raise ConfigError('secrets is "redact", "refuse" or "keep"')
+        if self.consolidate not in ("propose", "apply"):
+            raise ConfigError('consolidate is "propose" or "apply"')

@@ -16,11 +16,10 @@ from typing import Any
 from mdmemory.agent.drafts import Drafts, Ground, Outcome, without_secrets
 from mdmemory.agent.proposals import Proposal, read_proposals, schema
 from mdmemory.agent.selector import resolve_name
-from mdmemory.agent.summary import SUMMARIES
 from mdmemory.backends.protocol import File, FileProblem, problem_error
 from mdmemory.errors import InvalidMemoryFile, InvalidPath, InvalidReply, PermissionDenied
 from mdmemory.files.history import TOMBSTONES, Forgotten, read_tombstones
-from mdmemory.files.journal import MARK, Message, new_message
+from mdmemory.files.journal import MARK, SUMMARIES, Message, new_message
 from mdmemory.files.memory_file import parse
 from mdmemory.folder.any_folder import Folder, backends_of
 from mdmemory.folder.settle import Settled

@@ -13,12 +13,11 @@ from urllib.parse import quote
 from mdmemory.backends.protocol import File, FileProblem, etag_of, problem_error
 from mdmemory.files.changes import Change, Create, Replace
 from mdmemory.files.history import Forgotten
-from mdmemory.files.journal import Message
+from mdmemory.files.journal import SUMMARIES, Message
 from mdmemory.files.memory_file import new_file, parse, set_field
 from mdmemory.files.naming import shortened
 from mdmemory.folder.any_folder import Folder
 
-SUMMARIES = "project/conversations/"
 INTRODUCTION = "What was said, in short; word for word it stands in the journal."
 MAX_DESCRIPTION_CHARS = 300
 

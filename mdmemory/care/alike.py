@@ -35,11 +35,14 @@ class Pair:
     share: float
 
 
-def alike(terms: Mapping[str, AbstractSet[str]]) -> list[Pair]:
+def alike(
+    terms: Mapping[str, AbstractSet[str]], of_smaller: float = LEAST_OF_SMALLER, of_both: float = LEAST_OF_BOTH
+) -> list[Pair]:
     """The pairs of files that say much the same, the most alike first.
 
     Args:
         terms: by path, the terms of each file, each once.
+        of_smaller, of_both: the least share (0-1) of what the smaller one says, and of what both say, that they have in common.
     """
     holding = Counter(term for each in terms.values() for term in each)
     weight = {term: math.log(1 + len(terms) / count) for term, count in holding.items()}
@@ -55,9 +58,9 @@ def alike(terms: Mapping[str, AbstractSet[str]]) -> list[Pair]:
         if count < LEAST_SHARED:
             continue
         both = sum(weight[term] for term in terms[path] & terms[other])
-        of_smaller, of_both = both / min(mass[path], mass[other]), both / (mass[path] + mass[other] - both)
-        if of_smaller >= LEAST_OF_SMALLER and of_both >= LEAST_OF_BOTH:
-            found.append(Pair(path, other, of_smaller))
+        share, share_of_both = both / min(mass[path], mass[other]), both / (mass[path] + mass[other] - both)
+        if share >= of_smaller and share_of_both >= of_both:
+            found.append(Pair(path, other, share))
     return _bounded(sorted(found, key=lambda pair: (-pair.share, pair.path, pair.other)))
 
 

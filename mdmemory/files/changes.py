@@ -57,10 +57,15 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove a file; `base` None removes whatever is there."""
+    """Remove a file; `base` None removes whatever is there.
+
+    Args:
+        absorbed: whether another file says now what it said: then it does not count as forgotten.
+    """
 
     path: str
     base: str | None = None
+    absorbed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Any
 
 OBJECTS = ".mdmemory/objects/"
 TOMBSTONES = ".mdmemory/tombstones"
+PROPOSALS = ".mdmemory/proposals"
 OUTSIDE = "outside"
 UNKNOWN = "0" * 64  # in place of an etag: a large file of which only the head was read
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -30,12 +31,19 @@ class FileChange:
 
     Args:
         restored: whether a file that was deleted came back: it is no longer counted as forgotten.
+        absorbed: whether it went because another file says now what it said: then it is not forgotten.
     """
 
     path: str
     before: str | None
     after: str | None
     restored: bool = False
+    absorbed: bool = False
+
+    def as_json(self) -> dict[str, object]:
+        """As the log's line has it."""
+        marks = {name: True for name in ("restored", "absorbed") if getattr(self, name)}
+        return {"path": self.path, "before": self.before, "after": self.after, **marks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +74,10 @@ class Intent:
 
     def line(self) -> bytes:
         """The log's line."""
-        files = [
-            {"path": file.path, "before": file.before, "after": file.after, **({"restored": True} if file.restored else {})}
-            for file in self.files
-        ]
         head = {"id": self.id, "at": self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), "author": self.author, "reason": self.reason}
         added = {"added": [{"path": file.path, "bytes": file.bytes} for file in self.added]} if self.added else {}
         swept = {"swept": self.swept} if self.swept else {}
-        return _json_line({**head, "files": files, **added, **swept})
+        return _json_line({**head, "files": [file.as_json() for file in self.files], **added, **swept})
 
 
 def done_line(commit_id: str) -> bytes:
@@ -130,7 +134,10 @@ def _intent(entry: Mapping[str, Any]) -> Intent:
     if not _TIME.fullmatch(entry["at"]):
         raise ValueError("a time is written as in `Intent.line`")
     at = datetime.fromisoformat(entry["at"])
-    files = tuple(FileChange(file["path"], file["before"], file["after"], file.get("restored") is True) for file in entry["files"])
+    files = tuple(
+        FileChange(file["path"], file["before"], file["after"], file.get("restored") is True, file.get("absorbed") is True)
+        for file in entry["files"]
+    )
     for file in files:
         if not isinstance(file.path, str) or not all(etag is None or _ETAG.fullmatch(etag) for etag in (file.before, file.after)):
             raise ValueError("a file change has a path and two etags")

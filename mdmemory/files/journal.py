@@ -25,6 +25,7 @@ from mdmemory.errors import InvalidArguments
 from mdmemory.files import strict_yaml
 
 JOURNAL: Final = "journal/"
+SUMMARIES: Final = "project/conversations/"  # memory files that say what long conversations were about
 MAX_ID_CHARS: Final = 200
 MARK: Final = "extracted"
 """The role of entries that say how far memories were drawn from the conversation; they are no part of it."""

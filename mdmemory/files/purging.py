@@ -129,7 +129,7 @@ def _rewritten(said: Intent, dropped: Collection[tuple[str, str]], new_etags: Ma
         before, after = (new_etags.get(etag, etag) if etag else None for etag in (file.before, file.after))
         is_nothing = before == after and file.before != file.after
         if (said.id, file.path) not in dropped and not is_nothing:
-            files.append(FileChange(wanted.without_in_path(file.path), before, after, file.restored))
+            files.append(replace(file, path=wanted.without_in_path(file.path), before=before, after=after))
     if wanted.is_text:
         files = [file for file in files if not _is_renamed_to_itself(file, files)]
     added = tuple(

@@ -79,14 +79,16 @@ class Commit:
         written = [item for item in self.settled if item.before != item.after]
         updated, index_data, own, warnings = self._index(catalog, index_now, outside, limits)
         now = datetime.now(UTC)
-        kept = [(item.path, item.before, item.after, item.restored) for item in written if item.path != INDEX]
+        kept = [item for item in written if item.path != INDEX]
         if own is not None:
-            kept.append((INDEX, *own, False))
-        objects = history.objects([*(data for _, *pair, _ in kept for data in pair), *outside_data.values()])
+            kept.append(Settled(INDEX, *own))
+        objects = history.objects([*(data for item in kept for data in (item.before, item.after)), *outside_data.values()])
         ops: list[Op] = [Put(path, data, ABSENT, required=False) for path, data in objects.items()]
         if outside.changes:
             ops.append(self._outside_line(outside, outside_data, now))
-        files = tuple(history.FileChange(path, _etag(before), _etag(after), restored) for path, before, after, restored in kept)
+        files = tuple(
+            history.FileChange(item.path, _etag(item.before), _etag(item.after), item.restored, item.absorbed) for item in kept
+        )
         ops.append(Append(LOG, history.Intent(self.id, now, self.author, self.reason, files).line(), f'"id":"{self.id}"'))
         ops += self._file_ops(written)
         back = [(item.path, header_of(item.path, item.after)) for item in written if item.restored]
@@ -231,7 +233,7 @@ def listing(path: str, data: bytes | None) -> index.Listed | None:
 
 def _gone(written: Sequence[Settled]) -> list[Settled]:
     moved = {item.moved_from for item in written if item.moved_from}
-    return [item for item in written if item.after is None and item.path not in moved]
+    return [item for item in written if item.after is None and not item.absorbed and item.path not in moved]
 
 
 def _logged(known: Known | None) -> str | None:

@@ -36,7 +36,8 @@ async def heal(backend: Backend, intent: history.Intent, listed: Mapping[str, in
     was = {**listed, **{path: header for path, header in before.items() if header}}
     ops = [op for change in intent.files for op in _forward(change, found, was)]
     done = Append(LOG, history.done_line(intent.id), done_mark(intent.id))
-    gone = [change for change in intent.files if change.after is None and change.path not in moves_in(intent)]
+    moved = moves_in(intent)
+    gone = [change for change in intent.files if change.after is None and not change.absorbed and change.path not in moved]
     forget = tombstones(
         [(change.path, header_of(change.path, _kept(found, change.before))) for change in gone],
         intent.at,

@@ -24,6 +24,7 @@ class Settled:
         merged: whether an edit made meanwhile was merged in.
         moved_from: the path it had, when it is the new path of a rename.
         restored: whether it was deleted before and comes back.
+        absorbed: whether it goes because another file says now what it said.
     """
 
     path: str
@@ -32,6 +33,7 @@ class Settled:
     merged: bool = False
     moved_from: str | None = None
     restored: bool = False
+    absorbed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ def _delete(change: Delete, now: bytes | None) -> Settled:
         raise Conflict(change.path, None)
     if change.base not in (None, etag_of(now)):
         raise Conflict(change.path, etag_of(now), now.decode("utf-8", "replace"))
-    return Settled(change.path, now, None)
+    return Settled(change.path, now, None, absorbed=change.absorbed)
 
 
 def _validate(path: str, data: bytes, before: bytes | None, rules: Rules) -> None:

@@ -1,0 +1,151 @@
+"""What texts no longer say once others stand in their place: lines, details and words, by comparison alone. Floor 4, pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mdmemory.recall.tokens import tokens
+
+REWORDED: Final = 2 / 3  # of a line's words stand in the new text: then it is said there otherwise
+_LINK: Final = re.compile(r"https?://[^\s)>\]\"'`]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\[\[[^\[\]\n]+\]\]|\]\([^()\s]+\)")
+_CODE: Final = re.compile(r"`+([^`\n]+)`+")
+_NUMBER: Final = re.compile(r"\w*\d\w*(?:[.,:/-]\w*\d\w*)*")
+_WORD: Final = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_BEFORE_NAME: Final = re.compile(r"[\w,;('\"’-] ?\Z")  # else a sentence begins, which gives any word a capital
+_ALIASES: Final = re.compile(r"^aliases:.*$", re.MULTILINE)  # names for links, which say nothing
+_NOT: Final = re.compile(r"\b(?:not|never|no|none|nothing|without|except|unless)\b|n['’]t\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class LostLine:
+    """A line that does not stand in the new texts.
+
+    Args:
+        line: 1-based.
+        is_reworded: whether most of its words, and all of its details, do.
+    """
+
+    path: str
+    line: int
+    text: str
+    is_reworded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What is lost, and what is new.
+
+    Args:
+        lines: every line of the old texts that does not stand in the new ones.
+        details: numbers, dates, names, links, code and negations that the new texts lack.
+        words: those that no file would hold any longer.
+        new: numbers, dates, names, links and code that no old text has: a model may have made them up.
+        gone, total: bytes and lines: of those that are neither kept nor reworded, and of all; a line that stood twice counts once.
+    """
+
+    lines: tuple[LostLine, ...] = ()
+    details: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    gone: tuple[int, int] = (0, 0)
+    total: tuple[int, int] = (0, 0)
+
+    @property
+    def share(self) -> float:
+        """0 to 1: how much of the lines, or of the bytes, goes, whichever is more."""
+        return max((gone / total for gone, total in zip(self.gone, self.total, strict=True) if total), default=0.0)
+
+
+def measure(
+    before: Mapping[str, str], after: Collection[str], rare: Collection[str] = (), languages: tuple[str, ...] = ("english",)
+) -> Losses:
+    """Compare texts with those that are to stand in their place.
+
+    Args:
+        before: by path.
+        rare: words that no other file has.
+    """
+    new = _Text("\n".join(after), languages)
+    lost = [line for path, text in before.items() for line in _lost_lines(path, text, new)]
+    old = _Text("\n".join(before.values()), languages)
+    every = {_key(line) for text in before.values() for line in text.split("\n")} - {""}
+    gone = {_key(line.text) for line in lost if not line.is_reworded}
+    details = tuple(dict.fromkeys(shown for kind, norm, shown in old.details if not new.has(kind, norm)))
+    known = {detail.casefold() for detail in details}
+    return Losses(
+        tuple(lost),
+        details,
+        tuple(word for word in rare if word not in known and not new.terms.issuperset(tokens(word, languages))),
+        tuple(dict.fromkeys(shown for kind, norm, shown in new.details if not old.has(kind, norm))),
+        _size(gone),
+        _size(every),
+    )
+
+
+class _Text:
+    """A text, and what can be looked up in it."""
+
+    def __init__(self, text: str, languages: tuple[str, ...]) -> None:
+        self.keys = {_key(line) for line in text.split("\n")}
+        self.text, self.languages = (text := _ALIASES.sub("", text)), languages
+        self.terms = set(tokens(text, languages))
+        self.words = {word.casefold() for word in _WORD.findall(text)}
+        self.numbers = set(map(_number, _NUMBER.findall(text)))
+        self.details = list(details_of(text))
+
+    def has(self, kind: str, norm: str) -> bool:
+        """Whether a detail stands in it."""
+        if kind == "number":
+            return norm in self.numbers
+        if kind == "name":
+            terms = set(tokens(norm, self.languages))
+            return norm in self.words or (bool(terms) and terms <= self.terms)
+        if kind == "not":
+            return _NOT.search(self.text) is not None
+        return norm in self.text
+
+
+def details_of(text: str) -> Iterator[tuple[str, str, str]]:
+    """The numbers, dates, names, links, code and negations of a text: of what kind, by what it is compared, and as it stands."""
+    for match in _LINK.finditer(text):
+        link = match[0].removeprefix("](").rstrip(").,;") if match[0].startswith("](") else match[0].rstrip(".,;")
+        yield "link", link, link
+    rest = _LINK.sub(" ", text)
+    for match in _CODE.finditer(rest):
+        yield "code", match[1].strip(), match[0]
+    rest = _CODE.sub(" ", rest)
+    for match in _NUMBER.finditer(rest):
+        yield "number", _number(match[0]), match[0]
+    for match in _WORD.finditer(rest):
+        word = match[0]
+        is_inside = _BEFORE_NAME.search(rest[max(0, match.start() - 2) : match.start()]) is not None
+        if word[0].isupper() and (is_inside or (len(word) > 1 and word.isupper())):
+            yield "name", word.casefold().removesuffix("'s").removesuffix("’s"), word
+    if negation := _NOT.search(rest):
+        yield "not", "not", negation[0]
+
+
+def _number(text: str) -> str:
+    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", text).casefold()
+
+
+def _key(line: str) -> str:
+    """A line as it is compared; "" for one that says nothing, such as a rule or a fence."""
+    key = " ".join(line.strip("\ufeff").split())
+    return key if key.strip("-*_=#>+`|: ") else ""
+
+
+def _lost_lines(path: str, text: str, new: _Text) -> Iterator[LostLine]:
+    for number, line in enumerate(text.split("\n"), 1):
+        key = _key(line)
+        if key and key not in new.keys:
+            terms = set(tokens(key, new.languages))
+            is_said = len(terms & new.terms) >= REWORDED * len(terms)
+            yield LostLine(path, number, line.strip("\ufeff\r"), is_said and all(new.has(*each[:2]) for each in details_of(key)))
+
+
+def _size(keys: Collection[str]) -> tuple[int, int]:
+    return sum(len(key.encode()) for key in keys), len(keys)

@@ -1,0 +1,185 @@
+"""A proposal: a patch of a few files that waits for a person, and how it is written down. Floor 4, no input or output."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, get_args
+
+from mdmemory.backends.protocol import etag_of
+from mdmemory.care.consolidate.losses import Losses, measure
+from mdmemory.care.history import FileDiff
+from mdmemory.files.safety import instructions_in
+
+Kind = Literal["merge", "split", "rewrite", "retire"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+Status = Literal["asked", "rejected", "accepted"]
+Texts = Mapping[str, tuple[str | None, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What is to become of some files of one folder.
+
+    Args:
+        id: the same for the same changes.
+        reason: the model's.
+        texts: by path, each file before and after; None for absent.
+        rare: words of the sources that no other file had.
+        limit: the share of lines or bytes that may go without being asked for.
+        run: why this run had removed enough before; "" if it had not.
+        stale: which source has changed since, or whose place is taken; "" while it can be accepted.
+    """
+
+    id: str
+    kind: Kind
+    reason: str
+    texts: Texts
+    rare: tuple[str, ...] = ()
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    is_edited: bool = False
+    limit: float = 1.0
+    run: str = ""
+    stale: str = ""
+    languages: tuple[str, ...] = ("english",)
+
+    @property
+    def title(self) -> str:
+        """What it does, in a line."""
+        made = ", ".join(path for path, (_, after) in self.texts.items() if after is not None)
+        sources = ", ".join(self.sources)
+        into = {"merge": f"merge {sources} into {made}", "split": f"split {sources} into {made}"}
+        return into.get(self.kind, f"{self.kind} {sources}")
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The etag of each file that it is made from, by path."""
+        return {path: etag_of(before.encode()) for path, (before, _) in self.texts.items() if before is not None}
+
+    @property
+    def results(self) -> Mapping[str, str]:
+        """The etag of each file that there is afterwards, by path."""
+        return {path: etag_of(after.encode()) for path, (_, after) in self.texts.items() if after is not None}
+
+    @property
+    def changes(self) -> tuple[FileDiff, ...]:
+        """Each file before and after; its `text` is a diff."""
+        return tuple(FileDiff(path, _bytes(before), _bytes(after)) for path, (before, after) in self.texts.items())
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it can no longer be accepted."""
+        return bool(self.stale)
+
+    @property
+    def losses(self) -> Losses:
+        """What is lost, and what is new."""
+        before = {path: text for path, (text, _) in self.texts.items() if text is not None}
+        after = [text for _, text in self.texts.values() if text is not None]
+        losses = measure(before, after, self.rare, self.languages)
+        return replace(losses, new=()) if self.kind == "retire" else losses
+
+    @property
+    def guard(self) -> str:
+        """Why it is only accepted on an explicit yes; "" when nothing speaks against it."""
+        found, losses = [self.run] if self.run else [], self.losses
+        if self.kind == "retire":
+            found.append(f"agents no longer see {_count(len(self.texts), 'file')}")
+        elif losses.share > self.limit:
+            (gone, gone_lines), (total, lines) = losses.gone, losses.total
+            told = f"{gone_lines} of {_count(lines, 'line')} and {gone / total:.0%} of the text"
+            found.append(f"it removes {told}, and {self.limit:.0%} may go unasked")
+        found += [f"it loses {', '.join(losses.details)}"] if losses.details else []
+        found += [f"it says what no source does: {', '.join(losses.new)}"] if losses.new else []
+        known = {place.text for before, _ in self.texts.values() for place in instructions_in(before or "", limit=50)}
+        found += [
+            f"{path} reads like an instruction to a model: {place.text}"
+            for path, (_, after) in self.texts.items()
+            for place in instructions_in(after or "")
+            if place.text not in known
+        ]
+        return "; ".join(found)
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether the guard says nothing, and every word stays in some file."""
+        return not (self.guard or self.losses.words)
+
+    def as_json(self) -> dict[str, Any]:
+        """For `review --json`."""
+        losses = self.losses
+        lines = [{"path": each.path, "line": each.line, "text": each.text, "reworded": each.is_reworded} for each in losses.lines]
+        lost = {"share": round(losses.share, 3), "details": losses.details, "words": losses.words, "lines": lines}
+        about = {"id": self.id, "kind": self.kind, "title": self.title, "reason": self.reason, "at": self.at.isoformat()}
+        state = {"stale": self.stale or None, "guard": self.guard or None, "edited": self.is_edited}
+        diffs = {each.path: each.text for each in self.changes}
+        return {**about, **state, "sources": self.sources, "lost": lost, "new": losses.new, "diff": diffs}
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What need not be asked again, by the etags of the files concerned.
+
+    Args:
+        status: `asked`: a model has seen the cluster; `rejected`: a person does not want these sources changed; `accepted`: what
+            a proposal made of them.
+    """
+
+    id: str
+    status: Status
+    etags: frozenset[str]
+
+
+def id_of(kind: Kind, texts: Texts) -> str:
+    """The id of a proposal with these changes."""
+    return hashlib.sha256(json.dumps([kind, sorted(texts.items())]).encode(errors="surrogatepass")).hexdigest()[:8]
+
+
+def line_of(entry: Proposal | Settled, prefix: str) -> bytes:
+    """The line by which a proposal, or what became of it, is written down, with the paths inside its folder."""
+    if isinstance(entry, Settled):
+        value: dict[str, Any] = {"id": entry.id, "status": entry.status, "etags": sorted(entry.etags)}
+    else:
+        files = [[path.removeprefix(prefix), *texts] for path, texts in entry.texts.items()]
+        more = {"rare": entry.rare, "edited": entry.is_edited, "run": entry.run}
+        value = {"id": entry.id, "kind": entry.kind, "at": entry.at.isoformat(), "reason": entry.reason, "files": files, **more}
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace") + b"\n"
+
+
+def read_lines(data: bytes, prefix: str) -> Iterable[Proposal | Settled]:
+    """What was written down; lines that don't parse are passed over."""
+    for line in data.split(b"\n"):
+        try:
+            entry = _read(json.loads(line), prefix) if line else None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+        if entry is not None:
+            yield entry
+
+
+def _read(value: Any, prefix: str) -> Proposal | Settled | None:
+    match value:
+        case {"id": str(id), "status": "asked" | "rejected" | "accepted" as status, "etags": list(etags)}:
+            return Settled(id, status, frozenset(map(str, etags)))
+        case {"id": str(id), "kind": kind, "at": str(at), "reason": str(reason), "files": list(files)} if kind in KINDS:
+            texts = {prefix + path: (_text(before), _text(after)) for path, before, after in files}
+            when, rare = datetime.fromisoformat(at).astimezone(UTC), tuple(map(str, value.get("rare", ())))
+            return Proposal(id, kind, reason, texts, rare, when, value.get("edited") is True, run=str(value.get("run", "")))
+    return None
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError("a text, or nothing")
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'s' * (number != 1)}"

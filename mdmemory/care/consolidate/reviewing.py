@@ -1,0 +1,129 @@
+"""What a person does with a proposal: accept, reject, or say it in words of their own. Floor 4."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from mdmemory.backends.protocol import etag_of
+from mdmemory.care.consolidate.proposal import Proposal, Settled
+from mdmemory.care.consolidate.queue import Place, find_proposal, places
+from mdmemory.errors import BackendError, Conflict, InvalidArguments, InvalidMemoryFile, MdmemoryError, NotThere, PermissionDenied
+from mdmemory.files.changes import Change, Create, Delete, Replace
+from mdmemory.files.memory_file import encode, parse
+from mdmemory.folder.any_folder import Folder
+from mdmemory.folder.settle import Applied
+
+logger = logging.getLogger("mdmemory")
+AUTHOR: Final = "consolidation"
+NOTHING: Final = Applied(None, (), None)
+
+
+async def accept(folder: Folder, proposal: Proposal | str, *, force: bool = False) -> Applied:
+    """Do what a proposal says, with one commit, which one undo takes back.
+
+    Args:
+        proposal: or its id.
+        force: also when it removes much, or something else speaks against it (`Proposal.guard`).
+
+    Returns:
+        What was written; nothing, when somebody else accepted it at the same time.
+
+    Raises:
+        NotThere: it was accepted or rejected before, or there is none with this id.
+        Conflict: a source has changed since; nothing was written.
+        PermissionDenied: the guard, the policy or the person asked said no; nothing was written.
+        Unavailable, UnsafeFile
+    """
+    place, proposal = await _waiting(folder, proposal)
+    if proposal.stale:
+        raise _stale(proposal)
+    if proposal.guard and not force:
+        raise PermissionDenied(f"Proposal {proposal.id} needs an explicit yes: {proposal.guard}. Nothing was written.")
+    told = f"{proposal.kind} {proposal.id}{', edited' * proposal.is_edited}: {proposal.reason}"
+    try:
+        applied = await folder.apply(_changes(proposal), AUTHOR, " ".join(told.split())[:500])
+    except MdmemoryError as error:
+        if not isinstance(error, (Conflict, NotThere)):
+            raise
+        await folder.refresh()
+        if not place.is_in_place(proposal):
+            raise
+        applied = NOTHING
+    settled = Settled(proposal.id, "accepted", frozenset(proposal.results.values()))
+    try:
+        await place.change(lambda queue: queue.without(proposal.id, settled))
+    except (BackendError, InvalidArguments) as error:  # the files are as it wants them, so it counts as accepted
+        logger.warning("it could not be noted that proposal %s was accepted: %s", proposal.id, error)
+    return applied
+
+
+async def reject(folder: Folder, proposal: Proposal | str) -> None:
+    """Leave everything as it is; the same is not proposed again until one of the sources changes.
+
+    Raises:
+        NotThere: it was accepted or rejected before, or there is none with this id.
+        PermissionDenied, Unavailable, UnsafeFile
+    """
+    place, proposal = await _waiting(folder, proposal)
+    settled = Settled(proposal.id, "rejected", frozenset(proposal.sources.values()))
+    await place.change(lambda queue: queue.without(proposal.id, settled))
+
+
+async def edit(folder: Folder, proposal: Proposal | str, texts: Mapping[str, str]) -> Proposal:
+    """Put a person's own words in place of what a proposal makes; it still waits to be accepted.
+
+    Args:
+        texts: by path, the whole text of files that the proposal makes or changes.
+
+    Returns:
+        The proposal as it is now, under the same id, with what it loses counted anew.
+
+    Raises:
+        NotThere: it was accepted or rejected before, or there is none with this id.
+        InvalidArguments: a path that the proposal does not write.
+        InvalidMemoryFile: frontmatter that can't be read; nothing was changed.
+        Conflict: a source has changed since; nothing was changed.
+        PermissionDenied, Unavailable, UnsafeFile
+    """
+    place, proposal = await _waiting(folder, proposal)
+    if proposal.stale:
+        raise _stale(proposal)
+    if unknown := [path for path in texts if path not in proposal.results]:
+        raise InvalidArguments(f"Proposal {proposal.id} does not write {unknown[0]}, but {', '.join(proposal.results)}.")
+    for path, text in texts.items():
+        if not text.strip():
+            raise InvalidMemoryFile(path, "there is no text in it; reject the proposal if it is not wanted")
+        parse(path, encode(path, text))
+    new = {path: (before, texts.get(path, after)) for path, (before, after) in proposal.texts.items()}
+    edited = replace(proposal, texts=new, is_edited=True)
+    await place.change(lambda queue: queue.with_edited(edited))
+    return edited
+
+
+async def _waiting(folder: Folder, proposal: Proposal | str) -> tuple[Place, Proposal]:
+    """A proposal as it waits now, and where."""
+    found = await find_proposal(folder, proposal if isinstance(proposal, str) else proposal.id)
+    if isinstance(proposal, Proposal) and proposal.texts != found.texts:
+        raise Conflict(found.title, None, reason=f"Proposal {found.id} was edited meanwhile. Look at it again.")
+    path = next(iter(found.texts))
+    return max((each for each in places(folder) if path.startswith(each.prefix)), key=lambda each: len(each.prefix)), found
+
+
+def _stale(proposal: Proposal) -> Conflict:
+    told = f"Proposal {proposal.id} is out of date: {proposal.stale}. Nothing was changed: reject it, or consolidate anew."
+    return Conflict(next(iter(proposal.texts)), None, reason=told)
+
+
+def _changes(proposal: Proposal) -> list[Change]:
+    changes: list[Change] = []
+    for path, (before, after) in proposal.texts.items():
+        if after is None:
+            changes.append(Delete(path, proposal.sources[path], absorbed=True))
+        elif before is None:
+            changes.append(Create(path, after.encode()))
+        else:
+            changes.append(Replace(path, after.encode(), etag_of(before.encode())))
+    return changes
