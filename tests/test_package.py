@@ -39,8 +39,8 @@ NEEDS_AN_EXTRA = {
     "mdmemory.web.serve": "uvicorn",
     **{
         f"mdmemory.web.{name}": "starlette"
-        for name in """app changing doctor_page editing guard history_pages index_page journal_pages listing markdown reading site
-        turns_page""".split()
+        for name in """app changing doctor_page editing guard history_pages index_page journal_pages listing markdown reading
+        review_pages site turns_page""".split()
     },
 }
 IMPORT_ALL = """

@@ -11,7 +11,18 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mdmemory.errors import Conflict, InvalidPath, MdmemoryError, NotThere, PermissionDenied, Unavailable
-from mdmemory.web import changing, doctor_page, editing, history_pages, index_page, journal_pages, listing, reading, turns_page
+from mdmemory.web import (
+    changing,
+    doctor_page,
+    editing,
+    history_pages,
+    index_page,
+    journal_pages,
+    listing,
+    reading,
+    review_pages,
+    turns_page,
+)
 from mdmemory.web.site import STATIC, Site, site_of, static_version
 
 _STATUS = {NotThere: 404, InvalidPath: 404, PermissionDenied: 403, Conflict: 409, Unavailable: 503}
@@ -31,6 +42,8 @@ def web_app(site: Site) -> Starlette:
         ("/journal/{session:path}", journal_pages.show_session, None),
         ("/history", history_pages.show_history, history_pages.take_session_back),
         ("/history/{id}", history_pages.show_event, history_pages.take_event_back),
+        ("/review", review_pages.show_queue, None),
+        ("/review/{id}", review_pages.show_proposal, review_pages.take_decision),
         ("/turns", turns_page.show_turns, None),
         ("/doctor", doctor_page.show_findings, doctor_page.take_fix),
         ("/changes", tell_changes, None),

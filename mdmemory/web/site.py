@@ -39,6 +39,7 @@ PAGES: Final = (
     ("Journal", "/journal"),
     ("History", "/history"),
     ("Turns", "/turns"),
+    ("Review", "/review"),
     ("Doctor", "/doctor"),
 )
 AUTHOR: Final = "person"
@@ -50,6 +51,9 @@ NOTES: Final[Mapping[str, str]] = {
     "moved": "Moved.",
     "deleted": "Deleted. The history keeps the text.",
     "repaired": "Mended. It stands in the history and can be undone.",
+    "accepted": "Accepted. One undo in the history takes all of it back.",
+    "rejected": "Rejected. The same is not proposed again until one of its files changes.",
+    "edited": "Your words stand in it now. It still waits to be accepted.",
     "undone": "Undone. The undoing stands in the history too, and can itself be undone.",
 }
 """What a page says after a form, by the name that stands in its address."""
