@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -50,9 +50,7 @@ async def show_file(request: Request) -> Response:
         file = parse(path, data)
     except InvalidMemoryFile as error:
         return site.page("broken", request, **shared, reason=error.reason, line=error.line, text=readable(data))
-    rendered = None
-    if len(file.body) <= MAX_RENDERED_CHARS:
-        rendered = to_html(without_title(file), partial(resolved, site, path))
+    rendered = await render_body(site, path, without_title(file))
     shared["title"] = file.header.name
     return site.page("file", request, **shared, file=file, properties=list(_properties(site, file)), rendered=rendered)
 
@@ -69,9 +67,12 @@ def path_of(request: Request) -> str:
     return path
 
 
-def resolved(site: Site, path: str, target: str) -> str | None:
-    """The file that a link in another one leads to."""
-    return site.entities().target(target, path)
+async def render_body(site: Site, path: str, body: str) -> str | None:
+    """The text of a file as HTML, made while others are answered; None when it is too long."""
+    if len(body) > MAX_RENDERED_CHARS:
+        return None
+    entities = site.entities()
+    return await asyncio.to_thread(to_html, body, lambda target: entities.target(target, path))
 
 
 def without_title(file: MemoryFile) -> str:
