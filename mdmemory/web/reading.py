@@ -11,7 +11,6 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import InvalidMemoryFile, InvalidPath
 from mdmemory.files.memory_file import MemoryFile, parse
 from mdmemory.folder.known import INDEX, is_memory_path
@@ -40,12 +39,9 @@ async def show_file(request: Request) -> Response:
     site, path = site_of(request), path_of(request)
     await site.look()
     data = await site.folder.read(path)
-    shared: dict[str, Any] = {"path": path, "title": path, "can_write": site.can_write(path), "data": data}
-    shared |= {"etag": etag_of(data), "changed": None, "state": ""}
     known = site.folder.files.get(path)
-    if known is not None:
-        shared["changed"] = moment(known.mtime_ns)
-        shared["state"] = "outdated" if path in site.folder.outdated else ""
+    shared: dict[str, Any] = {"path": path, "title": path, "can_write": site.can_write(path)}
+    shared |= {"changed": moment(known.mtime_ns) if known else None, "is_outdated": path in site.folder.outdated}
     try:
         file = parse(path, data)
     except InvalidMemoryFile as error:
