@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from folders import index_of, log_of, memory, objects_of, on_disk, visible
 
-from mdmemory.backends.protocol import etag_of
+from mdmemory.backends.protocol import File, etag_of, span
 from mdmemory.files.changes import Create, Delete, Rename, Replace
+from mdmemory.files.history import Intent, done_line
 from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.news import LogReader
 
 A, B, C = memory("Alpha", "the first"), memory("Beta", "the second"), memory("Gamma", "the third")
 
@@ -199,3 +202,17 @@ async def test_a_file_that_came_and_went_since_the_last_look(tmp_path: Path) -> 
     await save(first, "x")
     await save(second, "y")
     assert "a.md" not in second.files and "a.md" not in index_of(tmp_path) and len(outside(tmp_path)) == 1
+
+
+def test_a_log_that_was_rewritten_is_read_anew() -> None:
+    """M3: a reader that kept its place begins at the end again when other bytes stand before it, whether the log shrank or grew."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    logs = [Intent(name, at, "agent:a", "Write", ()).line() + done_line(name) for name in ("first", "second", "third")]
+    for rewritten in (logs[1], logs[1] + logs[2] + logs[1] + logs[2]):
+        reader, told = LogReader(), list[str]()
+        for log in (logs[0] + logs[1], rewritten):
+            for _ in range(2):
+                start, length = span(reader.wanted, len(log))
+                found = reader.take(File(log[start : start + length], None, len(log), 0))
+                told += [intent.id for intent in found.finished]
+        assert told == ["first", "second", "second", *(["third"] if len(rewritten) > len(logs[1]) else [])]

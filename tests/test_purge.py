@@ -15,6 +15,8 @@ from mdmemory.care import history
 from mdmemory.errors import InvalidArguments, PermissionDenied
 from mdmemory.files.changes import Append, Create, Delete, Rename, Replace
 from mdmemory.files.history import read_tombstones
+from mdmemory.files.purging import a_file, a_text
+from mdmemory.files.strict_yaml import quote
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.permissions import read_only
 from mdmemory.folder.purge import purge
@@ -122,6 +124,17 @@ async def test_journals_only_on_request(tmp_path: Path) -> None:
     assert said[0].id == "m1" and json.loads(said[1].data["tool_calls"][0]["function"]["arguments"]) == {"content": '"(purged)"\n'}
 
 
+async def test_a_new_file_with_an_old_name_stays(tmp_path: Path) -> None:
+    """D3: a file that has the name which a purged one had before keeps its bytes and its history."""
+    folder = await seeded(on_disk(tmp_path))
+    other = memory("Other", "new", body="Nothing of the kind.\n")
+    await folder.apply([Create("locker.md", other)], "person", "Write")
+    purged = await purge(folder, ["home"])
+    assert (purged.files, purged.left) == (("home/locker.md",), ()) and holding(tmp_path, SECRET) == []
+    assert visible(tmp_path)["locker.md"] == other
+    assert [event.files[0].kind for event in await history.events(folder, path="locker.md")] == ["created"]
+
+
 async def test_what_is_left_is_told(tmp_path: Path) -> None:
     """D3: other files that say the same, files that are no memory, and a git repository around are named."""
     folder = await seeded(on_disk(tmp_path, {"copy.md": OLD, "photo.txt": SECRET, ".git/config": SECRET, ".obsidian/work": SECRET}))
@@ -157,3 +170,18 @@ async def test_what_can_not_be_purged(tmp_path: Path) -> None:
     with pytest.raises(PermissionDenied):
         await purge(on_disk(tmp_path, policy=read_only), ["tea.md"])
     assert len(await history.events(folder)) == 4
+
+
+def test_every_form_of_a_text_is_found() -> None:
+    """D3: a text is found as it stands in Markdown, YAML, JSON and JSON in JSON, with either line end, and nothing shorter is."""
+    text = "'a' says \"naïve\"\nand goes"
+    wanted = a_text(text)
+    once, twice = json.dumps(text), json.dumps(json.dumps(text, ensure_ascii=False))
+    for form in (text, text.replace("\n", "\r\n"), once, json.dumps(text, ensure_ascii=False), twice, f'name: "{quote(text)}"'):
+        assert wanted.find(form.encode()), form
+    assert not any(a_text("''a''").find(other) for other in (b"a", b"'a'", b"banana"))
+    paths = a_file(["tea.md", "a b/c.md"], [])
+    for form in ("see tea.md.", "(./tea.md)", '"tea.md"', "../tea.md,", "[x](a%20b/c.md)", "a b/c.md"):
+        assert paths.find(form.encode()), form
+    for other in ("green-tea.md", "drinks/tea.md", "tea.mdx", "tea.md-old", "stea.md", "x/../y/tea.md"):
+        assert not paths.find(other.encode()), other

@@ -137,6 +137,15 @@ def test_a_preview_writes_nothing(visitor: Visitor, folder: Path) -> None:
     assert "/file/project/acme.md" in answer.text and home(folder) == HOME
 
 
+def test_a_long_text_is_not_rendered(visitor: Visitor, folder: Path) -> None:
+    """V8: a text that would take seconds to render is shown as it is, and edited as any other."""
+    long = "[[" * 60_000 + "\n"
+    assert visitor.edit("user/home.md", body=long).status_code == 303 and home(folder).endswith(f"\n\n{long}")
+    assert '<pre class="raw">' in visitor.get("/file/user/home.md")
+    assert "too long to be rendered" in visitor.edit("user/home.md", do="preview").text
+    assert "too long" not in visitor.edit("user/home.md", body="", do="preview").text
+
+
 def test_a_broken_file_is_shown_and_mended(visitor: Visitor, folder: Path) -> None:
     """F2: why it can't be read stands beside its text, which can be edited as it is, whatever its encoding."""
     write(folder / "broken.md", "---\nname: it's: broken\r\n---\r\ntext\r\n")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mdmemory.cli.completing import complete_path
 from mdmemory.cli.tables import print_note, print_table
 from mdmemory.cli.terminal import command_on, failure, folder_option, harmless, json_option, opened, print_json, require_folder, run
 
@@ -56,7 +57,7 @@ def _what(event: Event) -> str:
 
 
 @click.command()
-@click.argument("path", metavar="FILE")
+@click.argument("path", metavar="FILE", shell_complete=complete_path)
 @click.argument("predicate")
 @click.argument("value")
 @folder_option

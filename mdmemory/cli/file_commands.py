@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmemory.cli.completing import complete_path
+from mdmemory.cli.paging import paged
 from mdmemory.cli.tables import print_note, print_table
 from mdmemory.cli.terminal import (
     DEFAULT_FOLDER,
@@ -90,7 +92,8 @@ async def ls(folder: str, kind: str | None, as_json: bool) -> None:
         changed = age((now_ns - file.mtime_ns) / 86_400e9)
         rows.append((path, (file.header.type if file.header else None) or "-", changed, _about(file)))
     if rows:
-        print_table(rows, ("FILE", "TYPE", "CHANGED", "ABOUT"))
+        with paged():
+            print_table(rows, ("FILE", "TYPE", "CHANGED", "ABOUT"))
     else:
         click.echo("No memory files yet." if kind is None else f"No memory files of type {kind}.")
     for path, reason in skipped.items():
@@ -121,7 +124,7 @@ def _as_json(path: str, file: Known) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", shell_complete=complete_path)
 @folder_option
 @click.option("--at", metavar="POINT", help="As it was after an event, or at a time such as 2026-11-30 or 2h ago.")
 @json_option
@@ -148,7 +151,8 @@ async def show(path: str, folder: str, at: str | None, as_json: bool) -> None:
     if as_json:
         print_json(_shown(path, data))
     elif sys.stdout.isatty():
-        click.echo(harmless(decode(path, data)).rstrip("\n"))
+        with paged():
+            click.echo(harmless(decode(path, data)).rstrip("\n"))
     else:
         click.echo(data, nl=False)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmemory.cli.completing import complete_path
+from mdmemory.cli.paging import paged
 from mdmemory.cli.tables import cell_width, print_diff, print_note, print_table
 from mdmemory.cli.terminal import (
     command_on,
@@ -36,7 +38,7 @@ dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Show as a d
 
 
 @click.command()
-@click.argument("file", required=False)
+@click.argument("file", required=False, shell_complete=complete_path)
 @folder_option
 @click.option("-n", "--limit", default=20, show_default=True, type=click.IntRange(1), metavar="N", help="At most N events.")
 @click.option("--session", metavar="ID", help="Only what this conversation's agent did.")
@@ -60,7 +62,8 @@ async def log(file: str | None, folder: str, as_json: bool, **wanted: Any) -> No
         print_json([_as_json(event) for event in found])
     elif found:
         rows = [(event.short_id, f"{event.at:%Y-%m-%d %H:%M}", event.author, _what(event), event.reason) for event in found]
-        print_table(rows, ("EVENT", "WHEN", "WHO", "WHAT", "WHY"))
+        with paged():
+            print_table(rows, ("EVENT", "WHEN", "WHO", "WHAT", "WHY"))
     else:
         click.echo("Nothing of that kind happened, or it is no longer kept.")
 
@@ -81,8 +84,8 @@ def _as_json(event: Event) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("what", required=False)
-@click.argument("file", required=False)
+@click.argument("what", required=False, shell_complete=complete_path)
+@click.argument("file", required=False, shell_complete=complete_path)
 @folder_option
 @click.option("--to", metavar="POINT", help="Compare what was after the event with another event, a time, or now.")
 @json_option
@@ -107,8 +110,9 @@ async def diff(what: str | None, file: str | None, folder: str, to: str | None, 
         found = await history.diff(memory.folder, event, to, path=inside(file, folder) if file else path)
     if as_json:
         print_json([{"path": each.path, "moved_from": each.moved_from, "diff": each.text} for each in found])
-    for each in () if as_json else found:
-        print_diff(each.text)
+    with paged():
+        for each in () if as_json else found:
+            print_diff(each.text)
     if not (as_json or found):
         print_note("Nothing differs.")
 
@@ -120,14 +124,15 @@ def _is_id(text: str) -> bool:
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", shell_complete=complete_path)
 @folder_option
 @json_option
 @run
 async def blame(file: str, folder: str, as_json: bool) -> None:
-    """Show which event, and which session, each line of a file comes from.
+    """Show where each line of a file comes from.
 
-    What is older than the history has no event; what was changed by hand and not noted yet is by `outside`.
+    That is an event and its day, with the agent and its session, or the person. What is older than the history has no event;
+    what was changed by hand and not noted yet is by `outside`.
     """
     from mdmemory.care import history
 
@@ -141,10 +146,11 @@ async def blame(file: str, folder: str, as_json: bool) -> None:
         return
     rows = [(line.event.short_id, line.event.author, f"{line.event.at:%Y-%m-%d}") if line.event else ("", "", "") for line in lines]
     widths = [max((cell_width(one_line(row[column])) for row in rows), default=0) for column in range(3)]
-    for number, (row, line) in enumerate(zip(rows, lines, strict=True), 1):
-        cells = [one_line(cell) + " " * (width - cell_width(one_line(cell))) for cell, width in zip(row, widths, strict=True)]
-        text = harmless(line.text) if sys.stdout.isatty() else line.text
-        click.echo(f"{'  '.join(cells)}  {number:>{len(str(len(lines)))}}  {text}".rstrip())
+    with paged():
+        for number, (row, line) in enumerate(zip(rows, lines, strict=True), 1):
+            cells = [one_line(cell) + " " * (width - cell_width(one_line(cell))) for cell, width in zip(row, widths, strict=True)]
+            text = harmless(line.text) if sys.stdout.isatty() else line.text
+            click.echo(f"{'  '.join(cells)}  {number:>{len(str(len(lines)))}}  {text}".rstrip())
 
 
 def _origin(event: Event | None) -> dict[str, Any]:
@@ -183,7 +189,7 @@ async def undo(event: str | None, folder: str, dry_run: bool, as_json: bool, **w
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", shell_complete=complete_path)
 @folder_option
 @point
 @dry_run_option
@@ -218,7 +224,7 @@ def _print_applied(applied: Applied, folder: str, *, dry_run: bool, as_json: boo
 
 
 @click.command()
-@click.argument("files", nargs=-1)
+@click.argument("files", nargs=-1, shell_complete=complete_path)
 @folder_option
 @click.option("--text", metavar="TEXT", help="Take out this exact text, wherever it stands, in place of files.")
 @click.option("--journal", is_flag=True, help="Take it out of conversations, too.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmemory.cli.paging import paged
 from mdmemory.cli.tables import print_note, print_table
 from mdmemory.cli.terminal import command_on, failure, folder_option, harmless, json_option, opened, print_json, require_folder, run
 
@@ -38,10 +39,11 @@ async def journal(session: str | None, folder: str, last: int | None, as_json: b
     if as_json:
         print_json([_as_json(message) for message in messages])
         return
-    for message in messages:
-        click.echo(click.style(f"{message.role} · {message.at:%Y-%m-%d %H:%M:%S}Z", bold=True))
-        text = _spoken(message)
-        click.echo((harmless(text) if sys.stdout.isatty() else text) + "\n")
+    with paged():
+        for message in messages:
+            click.echo(click.style(f"{message.role} · {message.at:%Y-%m-%d %H:%M:%S}Z", bold=True))
+            text = _spoken(message)
+            click.echo((harmless(text) if sys.stdout.isatty() else text) + "\n")
 
 
 async def _list(memory: Memory, as_json: bool) -> None:

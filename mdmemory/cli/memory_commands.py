@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mdmemory.cli.completing import complete_path
 from mdmemory.cli.tables import print_diff, print_note, print_table
 from mdmemory.cli.terminal import (
     command_on,
@@ -60,7 +61,7 @@ async def remember(text: tuple[str, ...], folder: str, kind: str | None, as_json
 
 
 @click.command()
-@click.argument("what", nargs=-1, required=True)
+@click.argument("what", nargs=-1, required=True, shell_complete=complete_path)
 @folder_option
 @click.option("--all", "whole", is_flag=True, help="WHAT is a folder or a mount: delete every memory file below it.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote as percent
@@ -21,6 +21,10 @@ from mdmemory.files.strict_yaml import quote
 MARK: Final = "(purged)"
 IN_PATH: Final = b"purged"
 _LONG: Final = 20  # characters from which on a line is known by itself
+_MOST: Final = 300  # lines that are looked for
+_NAME: Final = re.compile(rb"[\w./-]")
+_GOES_ON: Final = re.compile(rb"[\w-]|\.\w")
+_DOTS: Final = re.compile(rb"(?:(?<![\w.])\.{1,2}/)+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,43 +32,62 @@ class Wanted:
     """What must be found nowhere.
 
     Args:
-        pattern: finds it in the bytes of any file, however it is escaped there.
+        texts: as they stand in bytes.
+        paths: which count only where no longer path has them in it.
         is_text: whether it is a text, which is taken out by itself; else lines and entries go that speak of a file.
     """
 
-    pattern: re.Pattern[bytes]
-    is_text: bool
+    texts: tuple[bytes, ...]
+    paths: tuple[bytes, ...] = ()
+    is_text: bool = False
 
     def find(self, data: bytes) -> bool:
         """Whether it is there."""
-        return self.pattern.search(data) is not None
+        return any(text in data for text in self.texts) or any(True for path in self.paths for _ in _whole(path, data))
+
+    def count(self, data: bytes) -> int:
+        """How often it is there."""
+        return sum(data.count(text) for text in self.texts) + sum(1 for path in self.paths for _ in _whole(path, data))
+
+    def sub(self, mark: bytes, data: bytes) -> bytes:
+        """The bytes with something else in place of a text."""
+        for text in self.texts:
+            data = data.replace(text, mark)
+        return data
 
     def without(self, text: str) -> str:
         """A text, or a value, without it."""
         data = text.encode(errors="surrogatepass")
         if self.is_text:
-            return self.pattern.sub(MARK.encode(), data).decode(errors="surrogatepass")
+            return self.sub(MARK.encode(), data).decode(errors="surrogatepass")
         return MARK if self.find(data) else text
 
     def without_in_path(self, path: str) -> str:
         """A path without it, if it is a text: a name that needs no quotes in a shell."""
-        if not self.is_text:
-            return path
-        return self.pattern.sub(IN_PATH, path.encode(errors="surrogatepass")).decode(errors="surrogatepass")
+        return self.sub(IN_PATH, path.encode(errors="surrogatepass")).decode(errors="surrogatepass") if self.is_text else path
+
+
+def _whole(path: bytes, data: bytes) -> Iterator[int]:
+    """Where a path stands that is no part of a longer one, but for `./` and `../` before it."""
+    start = data.find(path)
+    while start >= 0:
+        before = _DOTS.sub(b"", data[max(0, start - 64) : start])
+        if not _NAME.match(before[-1:]) and not _GOES_ON.match(data, start + len(path)):
+            yield start
+        start = data.find(path, start + 1)
 
 
 def a_text(text: str) -> Wanted:
     """An exact text."""
-    return Wanted(_any_of(_forms(text)), True)
+    return Wanted(_forms(text), is_text=True)
 
 
 def a_file(names: Collection[str], contents: Collection[bytes]) -> Wanted:
-    """What a file was called and held: its paths, its description, and its lines of 20 characters and more."""
+    """What files were called and held: their paths, and their longest descriptions and lines, each of 20 characters and more."""
     lines = {line.strip() for data in contents for line in _words(data)}
-    long = [form for line in lines if len(line) >= _LONG for form in _forms(line)]
-    paths = [rf"(?<![\w./-])(?:\.{{1,2}}/)*{re.escape(form)}(?![\w-]|\.\w)" for name in names for form in (name, percent(name))]
-    texts = (re.escape(form) for form in sorted(long, key=len, reverse=True))
-    return Wanted(re.compile("|".join([*paths, *texts]).encode()), False)
+    longest = sorted((line for line in lines if len(line) >= _LONG), key=lambda line: (-len(line), line))[:_MOST]
+    paths = dict.fromkeys(form.encode() for name in names for form in (name, percent(name)))
+    return Wanted(tuple(form for line in longest for form in _forms(line)), tuple(paths))
 
 
 def _words(data: bytes) -> list[str]:
@@ -76,22 +99,20 @@ def _words(data: bytes) -> list[str]:
     return [file.header.description, *file.body.split("\n")]
 
 
-def _forms(text: str) -> list[str]:
-    """A text as it stands in Markdown, in JSON, and in JSON inside of JSON; longest first."""
-    plain = {text, text.replace("\r\n", "\n"), text.replace("\n", "\r\n"), quote(text).strip("\"'")}
+def _forms(text: str) -> tuple[bytes, ...]:
+    """A text as it stands in Markdown, YAML, JSON, and in JSON inside of JSON; longest first."""
+    quoted = quote(text)
+    plain = {text, text.replace("\r\n", "\n"), text.replace("\n", "\r\n"), text if quoted == text else quoted[1:-1]}
     once = {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in plain for is_ascii in (False, True)}
     twice = {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in once for is_ascii in (False, True)}
-    return sorted({*plain, *once, *twice}, key=lambda form: (-len(form), form))
-
-
-def _any_of(forms: Sequence[str]) -> re.Pattern[bytes]:
-    return re.compile(b"|".join(re.escape(form.encode(errors="surrogatepass")) for form in forms))
+    forms = sorted({*plain, *once, *twice}, key=lambda form: (-len(form), form))
+    return tuple(form.encode(errors="surrogatepass") for form in forms)
 
 
 def without_lines(data: bytes, wanted: Wanted) -> bytes:
     """People's lines of an index without it, and, where it is a file, without the lines that speak of it."""
     if wanted.is_text:
-        return wanted.pattern.sub(MARK.encode(), data)
+        return wanted.sub(MARK.encode(), data)
     return b"".join(line for line in data.splitlines(keepends=True) if not wanted.find(line))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -130,11 +130,11 @@ class _Purge:
         log = await read_whole(self._backend, LOG) or b""
         intents = read_log(log).intents
         there = [path for intent in intents for path in _paths(intent)]
-        below = {
-            path for path in [*self._part.catalog.versions, *there] if any(f"{path}/".startswith(f"{place}/") for place in paths)
-        }
-        dropped = {pair for path in sorted(below) for pair in _of_file(intents, path, path in self._part.catalog.versions)}
-        names = frozenset({*paths, *below, *(path for _, path in dropped)})
+        visible = self._part.catalog.versions
+        below = {path for path in {*visible, *there} if any(f"{path}/".startswith(f"{place}/") for place in paths)}
+        dropped = _of_files(intents, below, {path for path in below if path in visible})
+        names = {*paths, *below, *(path for _, path in dropped)}
+        names = {name for name in names if name in below or name not in visible}  # a new file may have the old name of one
         etags = [
             etag
             for intent in intents
@@ -143,10 +143,10 @@ class _Purge:
             for etag in (file.before, file.after)
         ]
         contents = [*(await _objects(self._backend, etags)).values()]
-        now = await self._part.read_many([name for name in sorted(names) if name in self._part.catalog.versions])
+        now = await self._part.read_many(sorted(name for name in names if name in visible))
         contents += [file.data for file in now.values() if isinstance(file, File)]
         sources = frozenset(entry for data in contents if (header := _header(data)) for entry in header.source)
-        return _Targets(a_file(names, contents), frozenset(dropped), names, sources)
+        return _Targets(a_file(names, contents), frozenset(dropped), frozenset(names), sources)
 
     async def _take_from_journals(self, target: _Targets) -> int:
         """Take it out of conversations, whose entries keep their ids."""
@@ -258,23 +258,26 @@ def _paths(intent: Intent) -> list[str]:
     return [*(file.path for file in intent.files), *(file.path for file in intent.added)]
 
 
-def _of_file(intents: Sequence[Intent], path: str, is_there: bool) -> set[tuple[str, str]]:
-    """The commits that tell of a file, each with the name that it had in it.
+def _of_files(intents: Sequence[Intent], paths: Collection[str], there: Collection[str]) -> set[tuple[str, str]]:
+    """The commits that tell of files, each with the name that the file had in it.
 
     Raises:
-        InvalidArguments: it has another name by now.
+        InvalidArguments: one has another name by now.
     """
-    names, found = {path}, set[tuple[str, str]]()
+    names, found, seen = set(paths), set[tuple[str, str]](), set(there)
     for intent in reversed(intents):
         moves = moves_in(intent)
-        if not found and not is_there and path in moves:
-            raise InvalidArguments(
-                f"{path} is called {moves[path]} by now. Purge that, and this name goes with it. Nothing was changed."
-            )
-        found |= {(intent.id, name) for name in _paths(intent) if name in names}
+        for old, new in moves.items():
+            if old in paths and old not in seen and new not in names:
+                raise InvalidArguments(
+                    f"{old} is called {new} by now. Purge that, and this name goes with it. Nothing was changed."
+                )
+        own = names.intersection(_paths(intent))
+        seen |= own
+        found |= {(intent.id, name) for name in own}
         for old, new in moves.items():
             if new in names:
-                names = (names - {new}) | {old}
+                names = (names if new in paths else names - {new}) | {old}
                 found.add((intent.id, old))
     return found
 

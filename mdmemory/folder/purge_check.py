@@ -20,6 +20,7 @@ from mdmemory.folder.sweeping import SYNC, named_in, read_whole
 AT_ONCE: Final = 100
 OVERLAP: Final = 65_536
 GIT: Final = ".git"
+IMPORTS: Final = ".mdmemory/import/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ def beyond(backend: Backend) -> tuple[str, ...]:
 def _what(path: str, count: int) -> str:
     if path.startswith(OBJECTS):
         return "an earlier version"
-    return "its path, until the next pull or push" if path.startswith(SYNC) else _places(count)
+    if path.startswith(SYNC):
+        return "its path, until the next pull or push"
+    return "its path, so that no import brings it back" if path.startswith(IMPORTS) else _places(count)
 
 
 def _places(count: int) -> str:
@@ -107,7 +110,7 @@ def _count(parts: Iterable[bytes], wanted: Wanted) -> int:
     """How often it stands in a file; where two parts meet, it may be counted twice."""
     count, rest = 0, b""
     for part in parts:
-        count += sum(1 for _ in wanted.pattern.finditer(rest + part))
+        count += wanted.count(rest + part)
         rest = part[-OVERLAP:] if len(part) == MAX_FILE_BYTES else b""
     return count
 

@@ -24,6 +24,8 @@ class Diff:
 
 def lines_of(diff: str) -> tuple[tuple[str, str], ...]:
     """The lines of what `diff -u` shows, without the names above them; of very many only the first."""
-    lines = [line for line in diff.removesuffix("\n").split("\n") if not line.startswith(("--- ", "+++ "))]
+    above, mark, below = diff.removesuffix("\n").partition("\n@@ ")
+    said = [line for line in above.split("\n") if line and not line.startswith(("--- ", "+++ "))]
+    lines = [*said, *(f"@@ {below}".split("\n") if mark else ())]
     more = [("place", f"… {len(lines) - MAX_LINES:,} more lines")] if len(lines) > MAX_LINES else []
     return (*((_KINDS.get(line[:1], ""), line) for line in lines[:MAX_LINES]), *more)

@@ -9,7 +9,6 @@ import base64
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,8 +21,7 @@ from mdmemory.files.memory_file import parse
 from mdmemory.folder.known import INDEX
 from mdmemory.web.conflicts import side_by_side
 from mdmemory.web.forms import body_of, edited, filled, flat, inputs, retext
-from mdmemory.web.markdown import to_html
-from mdmemory.web.reading import path_of, readable, resolved
+from mdmemory.web.reading import path_of, readable, render_body
 from mdmemory.web.site import AUTHOR, link_to, see_other, site_of
 
 
@@ -93,7 +91,8 @@ async def take_form(request: Request) -> Response:
     try:
         mine = sent.data(path)
         if sent.values.get("do") == "preview":
-            return _page(request, path, sent, preview=to_html(parse(path, mine).body, partial(resolved, site, path)))
+            preview = await render_body(site, path, parse(path, mine).body)
+            return _page(request, path, sent, preview="It is too long to be rendered." if preview is None else preview)
         change = Create(path, mine) if sent.base is None else Replace(path, mine, etag_of(sent.base), sent.base)
         applied = await site.folder.apply([change], AUTHOR, "edited on the web page")
     except Conflict as conflict:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Resolve = Callable[[str], str | None]
 """The file that a link's target leads to; None when there is none."""
-MAX_RENDERED_CHARS: Final = 300_000  # rendering more takes seconds, for which everyone would wait
+MAX_RENDERED_CHARS: Final = 100_000  # rendering more can take seconds, as of a text that is nothing but brackets
 _WIKILINK: Final = re.compile(r"!?\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|([^\[\]\n]*))?\]\]")
 _TAGS: Final = set("a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split())
 _ATTRIBUTES: Final = {"a": {"href", "title", "class"}, "ol": {"start"}, "th": {"class"}, "td": {"class"}}

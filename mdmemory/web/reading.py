@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import InvalidMemoryFile, InvalidPath
 from mdmemory.files.memory_file import MemoryFile, parse
 from mdmemory.folder.known import INDEX, is_memory_path
@@ -40,19 +39,14 @@ async def show_file(request: Request) -> Response:
     site, path = site_of(request), path_of(request)
     await site.look()
     data = await site.folder.read(path)
-    shared: dict[str, Any] = {"path": path, "title": path, "can_write": site.can_write(path), "data": data}
-    shared |= {"etag": etag_of(data), "changed": None, "state": ""}
     known = site.folder.files.get(path)
-    if known is not None:
-        shared["changed"] = moment(known.mtime_ns)
-        shared["state"] = "outdated" if path in site.folder.outdated else ""
+    shared: dict[str, Any] = {"path": path, "title": path, "can_write": site.can_write(path)}
+    shared |= {"changed": moment(known.mtime_ns) if known else None, "is_outdated": path in site.folder.outdated}
     try:
         file = parse(path, data)
     except InvalidMemoryFile as error:
         return site.page("broken", request, **shared, reason=error.reason, line=error.line, text=readable(data))
-    rendered = None
-    if len(file.body) <= MAX_RENDERED_CHARS:
-        rendered = to_html(without_title(file), partial(resolved, site, path))
+    rendered = await render_body(site, path, without_title(file))
     shared["title"] = file.header.name
     return site.page("file", request, **shared, file=file, properties=list(_properties(site, file)), rendered=rendered)
 
@@ -69,9 +63,12 @@ def path_of(request: Request) -> str:
     return path
 
 
-def resolved(site: Site, path: str, target: str) -> str | None:
-    """The file that a link in another one leads to."""
-    return site.entities().target(target, path)
+async def render_body(site: Site, path: str, body: str) -> str | None:
+    """The text of a file as HTML, made while others are answered; None when it is too long."""
+    if len(body) > MAX_RENDERED_CHARS:
+        return None
+    entities = site.entities()
+    return await asyncio.to_thread(to_html, body, lambda target: entities.target(target, path))
 
 
 def without_title(file: MemoryFile) -> str:

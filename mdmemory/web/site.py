@@ -26,6 +26,7 @@ from mdmemory.folder.search import filed
 from mdmemory.memory import Memory
 from mdmemory.recall.filters import superseded
 from mdmemory.render import age
+from mdmemory.web.forms import flat
 from mdmemory.web.news import News
 from mdmemory.web.overview import Overview, overview_of
 
@@ -117,7 +118,7 @@ class Site:
             pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1_000)
         except ValueError:
             raise HTTPException(400, "The form can't be read.") from None
-        fields = {name: value.replace("\r\n", "\n").replace("\r", "\n") for name, value in pairs}
+        fields = {name: flat(value) for name, value in pairs}
         if not hmac.compare_digest(fields.pop("csrf", "").encode(), self.csrf.encode()):
             raise HTTPException(403, "This form is not of this memory, or the server was started anew. Load the page again.")
         return fields
@@ -179,7 +180,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"ago": ago, "day": day, "minute": minute}
+    made.filters |= {"ago": ago, "minute": minute}
     made.globals["link_to"] = link_to
     return made
 
@@ -194,11 +195,6 @@ def static_version() -> str:
 def ago(moment: datetime) -> str:
     """How long ago something was."""
     return age((datetime.now(UTC) - moment).total_seconds() / 86_400)
-
-
-def day(moment: datetime) -> str:
-    """The day, UTC."""
-    return moment.strftime("%Y-%m-%d")
 
 
 def minute(moment: datetime) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 from mdmemory.backends.paths import check
@@ -107,7 +108,7 @@ async def versions_of(folder: Folder, steps: Sequence[Step], is_wanted: Callable
     then: dict[str, _Ref] = {}
     pairs: list[tuple[Step, _Ref, _Ref]] = []
     for place, step in enumerate(steps):
-        before, after = _refs(step, then.get(step.path, _Now(step.path)), steps[place + 1 :])
+        before, after = _refs(step, then.get(step.path, _Now(step.path)), islice(steps, place + 1, None))
         then[step.path] = before
         if step.moved_from is not None:
             then[step.moved_from] = after
@@ -130,7 +131,7 @@ async def versions_of(folder: Folder, steps: Sequence[Step], is_wanted: Callable
     return [Version(step, content(before), content(after)) for step, before, after in pairs]
 
 
-def _refs(step: Step, then: _Ref, older: Sequence[Step]) -> tuple[_Ref, _Ref]:
+def _refs(step: Step, then: _Ref, older: Iterable[Step]) -> tuple[_Ref, _Ref]:
     file, prefix = step.file, step.event.prefix
     if file.kind == "added":
         last = next((other.file.after for other in older if other.path == step.path), None)
@@ -217,7 +218,7 @@ async def show(folder: Folder, path: str, at: Event | Moment | None = None) -> b
     by_id = event is not None and any(version.step.event.id == event.id for version in found)
     for version in found:
         own = version.step.event
-        if own == event or (not by_id and own.at <= last):
+        if own.id == event.id if by_id and event is not None else own.at <= last:
             content = content if version.after is Kept.NOT else version.after
             break
         content = version.after if version.step.moved_from is not None else version.before

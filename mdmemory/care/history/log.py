@@ -143,7 +143,12 @@ async def find(folder: Folder, id: str) -> Event:
     if not re.fullmatch("[0-9a-f]{4,}", digits):
         raise InvalidArguments(f"{id!r} is no id of an event: give at least 4 of its digits, as the log shows them")
     mark = f'"id":"{digits}'.encode()
-    every = [event for prefix, part in parts_of(folder).items() async for event in _back(part.backend, prefix, mark)]
+    every = list[Event]()
+    for prefix, part in parts_of(folder).items():
+        async for event in _back(part.backend, prefix, mark):
+            every.append(event)
+            if event.id == id:
+                return event
     found = [event for event in every if event.id.startswith(digits) and event.id.endswith("-outside") == bool(outside)]
     if len(found) > 1:
         shown = ", ".join(f"{event.id[: SHORT + 4]} ({event.at:%Y-%m-%d})" for event in found[:5])

@@ -45,7 +45,7 @@ async def undo(
     Raises:
         Conflict: later changes of the same lines stand in the way, or bytes are no longer kept; nothing was written.
         InvalidArguments: it is not said, or twice, what to undo.
-        NotThere: there is no such event.
+        NotThere: no such event.
     """
     await folder.refresh()
     chosen, reason = await _chosen(folder, event, session, since)
@@ -58,17 +58,19 @@ async def undo(
     steps = list(steps_of(found, is_undone))
     undone = [step for step in steps if is_undone(step.event, step.file)]
     touched = {path for step in undone for path in (step.path, step.moved_from) if path is not None}
-    later = {path: [step.event for step in steps if step.path == path and step not in undone] for path in touched}
-    known = await versions_of(folder, steps, lambda step: step in undone)
+    later: dict[str, list[Event]] = {}
+    for step in steps:
+        if step.path in touched and not is_undone(step.event, step.file):
+            later.setdefault(step.path, []).append(step.event)
+    known = await versions_of(folder, steps, lambda step: is_undone(step.event, step.file))
     start = {path: content for version in known for path, content in _before(version)}
     now = await read_now(folder, touched | start.keys())
     back = _Back(folder, {path: now[path] for path in touched}, later)
     if any(now[path] != content for path, content in start.items()):  # else all of it was taken back before
         back.take(known)
-    changes = list(back.changes())
-    if not changes:
+    if not (changes := list(back.changes())):
         return Applied(None, (), None)
-    plain = not all(is_markdown(path) for path in touched)
+    plain = not all(map(is_markdown, touched))
     return await folder.apply(changes, author, reason, dry_run=dry_run, plain=plain)
 
 
@@ -119,9 +121,13 @@ class _Back:
         Raises:
             Conflict: something stands in the way.
         """
+        own: dict[str, list[Version]] = {}
+        for version in found:
+            for name in (version.step.path, version.step.moved_from):
+                own.setdefault(name or "", []).append(version)
         for version in found:
             path = version.step.path
-            if path in self._blocked or self._is_back(path, found):
+            if path in self._blocked or self._is_back(path, own[path]):
                 continue
             if version.step.moved_from is not None:
                 problem = self._move(version, version.step.moved_from)
@@ -138,9 +144,8 @@ class _Back:
             text = None if now is None else now.decode("utf-8", "replace")
             raise Conflict(path, None if now is None else etag_of(now), text, f"{told}. Nothing was undone.")
 
-    def _is_back(self, path: str, found: Sequence[Version]) -> bool:
+    def _is_back(self, path: str, own: Sequence[Version]) -> bool:
         """Whether a file is as it was before all of this already."""
-        own = [version for version in found if path in (version.step.path, version.step.moved_from)]
         is_same = not is_index(self._folder, path) and own[-1].before == self._now[path]
         return is_same and all(version.step.moved_from is None for version in own)
 
@@ -191,11 +196,12 @@ class _Back:
             for old, new in self._origin.items()
             if self._now[old] is None and self._state[old] == self._now[new] and self._state[new] is None
         }
+        targets = set(moved.values())
         for path, data in self._state.items():
             now = self._now[path]
             if path in moved:
                 yield Rename(path, moved[path])
-            elif data == now or path in moved.values():
+            elif data == now or path in targets:
                 continue
             elif data is None:
                 yield Delete(path, etag_of(now or b""))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from mdmemory.care.history.contents import Content, Kept, Version, point, read_now, steps_of, versions, versions_of
+from mdmemory.care.history.contents import Content, Kept, Step, Version, point, read_now, steps_of, versions, versions_of
 from mdmemory.care.history.log import Event, Moment, back_to, events
 from mdmemory.errors import InvalidArguments, NotThere
 from mdmemory.files.changes import MAX_EXACT_DIFF
@@ -81,36 +81,41 @@ async def diff(
         return await _of_event(folder, first, path)
     last, end = (None, datetime.max.replace(tzinfo=UTC)) if to == "now" else await point(folder, to)
     found = await (events(folder, since=start) if first is None else back_to(folder, [first]))
-    steps = list(steps_of(found))
-    after = [step for step in steps if step.event.at <= end and (last is None or _place(found, step.event) >= _place(found, last))]
-    inside = [step for step in after if first is None or _place(found, step.event) < _place(found, first)]
-    both = [*inside, *(step for step in after if step.event == first)]
-    paths = [each for each in dict.fromkeys(step.path for step in both) if path in (None, each)]
-    known = await versions_of(folder, steps, lambda step: step in both and step.path in paths)
-    now = await read_now(folder, paths) if to == "now" else {}
-    diffs = (_between(each, [v for v in known if v.step.path == each], first, now) for each in paths)
+    if last is not None:
+        newer = next((place for place, each in enumerate(found) if each.id == last.id), len(found))
+        inside = {each.id for each in found[newer:]}
+    else:
+        inside = {each.id for each in found if each.at <= end}
+
+    def is_wanted(step: Step) -> bool:
+        return step.event.id in inside and path in (None, step.path)
+
+    known: dict[str, list[Version]] = {}
+    for version in await versions_of(folder, list(steps_of(found)), is_wanted):
+        known.setdefault(version.step.path, []).append(version)
+    now = await read_now(folder, [each for each in known if not is_index(folder, each)]) if to == "now" else {}
+    diffs = (_between(each, own, first, now) for each, own in known.items())
     return [each for each in diffs if each.before != each.after or each.moved_from is not None]
-
-
-def _place(found: Sequence[Event], event: Event) -> int:
-    return next((place for place, each in enumerate(found) if each.id == event.id), len(found))
 
 
 def _between(path: str, known: Sequence[Version], first: Event | None, now: dict[str, bytes | None]) -> FileDiff:
     oldest, newest = known[-1], known[0]
-    is_after = oldest.step.event == first or oldest.step.moved_from is not None
-    before = oldest.after if is_after else oldest.before
-    old = oldest.step.file.path if oldest.step.event == first else oldest.step.file.moved_from or oldest.step.file.path
+    begins = first is not None and oldest.step.event.id == first.id
+    before = oldest.after if begins or oldest.step.moved_from is not None else oldest.before
+    old = oldest.step.file.path if begins else oldest.step.file.moved_from or oldest.step.file.path
     return FileDiff(path, before, now.get(path, newest.after), old if old != path else None)
 
 
 async def _of_event(folder: Folder, event: Event, path: str | None) -> list[FileDiff]:
     is_added = any(file.kind == "added" for file in event.files)  # what was added is known from what follows
     steps = list(steps_of(await back_to(folder, [event]) if is_added else [event]))
-    wanted = [step for step in steps if step.event.id == event.id and path in (None, step.file.path, step.file.moved_from)]
+
+    def is_wanted(step: Step) -> bool:
+        return step.event.id == event.id and path in (None, step.file.path, step.file.moved_from)
+
     return [
         FileDiff(own.path, version.before if own.moved_from is None else version.after, version.after, own.moved_from)
-        for version in await versions_of(folder, steps, lambda step: step in wanted)
+        for version in await versions_of(folder, steps, is_wanted)
         if (own := version.step.file)
     ]
 

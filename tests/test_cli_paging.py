@@ -1,0 +1,36 @@
+"""What is longer than the screen goes through the pager that the person has chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import mdmemory, note, write
+from pseudo_terminal import screen
+
+from mdmemory.files.journal import entry_bytes, new_message, opening
+
+
+@pytest.mark.parametrize("command", [["ls"], ["show", "a.md"], ["log", "-n", "99"], ["blame", "a.md"], ["diff"], ["journal", "s"]])
+def test_long_output_is_paged(command: list[str], tmp_path: Path) -> None:
+    """On a terminal a long answer goes to PAGER, a short one does not; piped, there is no pager."""
+    (tmp_path / "pager").write_text("#!/bin/sh\nsed 's/^/PAGED /'\n")
+    (tmp_path / "pager").chmod(0o755)
+    for size in (3, 200):
+        root = tmp_path / f"{size}" / "memory"
+        write(root / "a.md", note("A", "a", "\n".join(f"line {number}" for number in range(size))))
+        for number in range(size if command == ["ls"] else 0):
+            write(root / f"n{number}.md", note(f"N{number}", "n"))
+        for number in range(size // 4 if command[0] == "log" else 1):
+            mdmemory("remember", f"Thought {number}", *["and more of it\n"] * size, cwd=root.parent)
+        write(root / "journal/2026/11/s.md", journal(size))
+        _, shown = screen(*command, cwd=root.parent, PAGER=str(tmp_path / "pager"), NO_COLOR="1")
+        assert ("PAGED" in shown) is (size > 100), shown
+        piped = mdmemory(*command, cwd=root.parent, PAGER=str(tmp_path / "pager"))
+        assert piped.returncode == 0 and piped.stdout and "PAGED" not in piped.stdout
+
+
+def journal(size: int) -> bytes:
+    """A conversation of so many messages, as its file has it."""
+    messages = [new_message({"role": "user", "content": f"said {number}"}, f"m{number}") for number in range(size)]
+    return opening("s", messages[0]) + b"".join(map(entry_bytes, messages))
