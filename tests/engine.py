@@ -57,9 +57,14 @@ def new_volume() -> str:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say last and in red what did not run for want of an engine."""
+    say_what_did_not_run(terminalreporter, _NOT_TESTED)
+
+
+def say_what_did_not_run(terminalreporter: Any, why: str) -> None:
+    """Say in red how many tests were passed over for this reason."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = [report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)]
-    missed = [reason for reason in reasons if _NOT_TESTED in reason]
+    missed = [reason for reason in reasons if why in reason]
     if missed:
         terminalreporter.write_sep("!", f"{len(missed)} tests did not run", red=True, bold=True)
         terminalreporter.write_line(missed[0].removeprefix("Skipped: "), red=True, bold=True)

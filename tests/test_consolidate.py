@@ -148,6 +148,7 @@ async def test_what_is_made_keeps_what_its_sources_had(tmp_path: Path) -> None:
     assert "coffee.md" in folder.outdated
 
 
+SAME = "Drinks green tea, never coffee."
 HOSTILE: list[tuple[Any, str]] = [
     (wish("merge", [*TEA, "user/home.md"], made("user/tea.md", WHOLE)), "none of the files that were shown"),
     (wish("merge", [*TEA, "user/invented.md"], made("user/tea.md", WHOLE)), "none of the files that were shown"),
@@ -156,7 +157,8 @@ HOSTILE: list[tuple[Any, str]] = [
         ("../tea.md", "may not contain . or .."), ("/etc/tea.md", "must be relative"), (".mdmemory/log.md", "hidden"),
         ("MEMORY.md", "not a place"), ("memory.md", "taken for MEMORY.md"), ("journal/2026/11/tea.md", "not a place"),
         ("Journal/tea.md", "journal"), ("tea.txt", "not a place"), ("user/home.md", "which is there"),
-        ("user/Home.md", "which is there"), ("user/tea\ud800.md", "invisible"), ("", "it is empty"), ("user/TEA.md", "which is there"),
+        ("user/Home.md", "which is there"), ("user/tea\ud800.md", "invisible"), ("", "it is empty"),
+        ("user/TEA.md", "which is there"),
     )),
     (wish("merge", list(TEA), made("user/tea.md", "x" * 10_000_000)), "much longer"),
     (wish("merge", list(TEA), made("user/tea.md", " \n")), "no text"),
@@ -167,7 +169,7 @@ HOSTILE: list[tuple[Any, str]] = [
     (wish("retire", list(TEA), made("user/tea.md", WHOLE)), "1 files"),
     (wish("split", ["user/tea.md"], made("user/a.md", "a"), made("user/A.md", "b")), "same name"),
     (wish("rewrite", ["user/tea.md"], made("user/home.md", WHOLE)), "it would write to"),
-    (wish("rewrite", ["user/tea.md"], made("user/tea.md", "Drinks green tea, never coffee.", description="drinks green tea")), "nothing"),
+    (wish("rewrite", ["user/tea.md"], made("user/tea.md", SAME, description="drinks green tea")), "nothing"),
     ({"kind": "delete", "sources": list(TEA)}, "not one of merge"),
     (wish("merge", [1, 2], made("user/tea.md", WHOLE)), "is int"),
     ({**MERGE, "files": [["user/tea.md"]]}, "is list"),

@@ -38,7 +38,7 @@ async def test_what_changed_since_is_not_overwritten(tmp_path: Path) -> None:
     (stale,) = await list_proposals(folder)
     assert stale.is_stale and stale.stale == "user/morning.md has changed since"
     for act in (accept(folder, proposal, force=True), edit(folder, proposal, {"user/tea.md": "# Tea\n"})):
-        with pytest.raises(Conflict, match="out of date: user/morning[.]md has changed since"):
+        with pytest.raises(Conflict, match=r"out of date: user/morning[.]md has changed since"):
             await act
     assert (tmp_path / "user/drinks.md").exists()
     (cluster,) = (await consolidate(folder)).clusters

@@ -11,8 +11,7 @@ import pytest
 from command import mdmemory, write
 from mcp_clients import over_http, serving
 
-from mdmemory.errors import ConfigError
-from mdmemory.mcp_server.http import MAX_SESSIONS, Address
+from mdmemory.mcp_server.http import MAX_SESSIONS
 
 pytestmark = pytest.mark.xdist_group("mcp-http")
 TOKEN = "long-and-random"
@@ -136,13 +135,3 @@ def test_a_port_in_use_and_a_file_in_place_of_the_folder(url: str, tmp_path: Pat
     assert "choose another port" in mdmemory("mcp", "memory", "--http", port, cwd=tmp_path).stderr.lower()
     write(tmp_path / "memory", "a file")
     assert "is not a folder" in mdmemory("mcp", "memory", cwd=tmp_path).stderr
-
-
-def test_addresses() -> None:
-    """The loopback needs no token, by whatever name; an empty token is none."""
-    for host in ("127.0.0.1", "127.0.0.53", "::1", "localhost"):
-        Address(host).check()
-    for host in ("0.0.0.0", "::", "", "example.org", "10.0.0.1"):
-        with pytest.raises(ConfigError, match="token"):
-            Address(host, token="").check()
-    Address("10.0.0.1", token=TOKEN).check()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-HEAVY = set("anthropic docker e2b httpx httpx2 jinja2 mcp numpy openai pydantic starlette uvicorn watchdog".split())
+HEAVY = set("anthropic docker e2b httpx httpx2 jinja2 markdown_it mcp nh3 numpy openai pydantic starlette uvicorn watchdog".split())
 ALLOWED = set(
     """mdmemory click jinja2 markupsafe numpy platformdirs python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
     pip setuptools""".split()  # the last two come with the environment
@@ -37,6 +37,12 @@ NEEDS_AN_EXTRA = {
     "mdmemory.mcp_server.news": "anyio",
     "mdmemory.mcp_server.http": "uvicorn",
     "mdmemory.testing.conformance": "pytest",
+    "mdmemory.web.serve": "uvicorn",
+    **{
+        f"mdmemory.web.{name}": "starlette"
+        for name in """app changing doctor_page editing guard history_pages index_page journal_pages listing markdown reading
+        review_pages site turns_page""".split()
+    },
 }
 IMPORT_ALL = """
 import importlib, json, pkgutil, mdmemory

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mdmemory.agent.hints import Hint, make_hint
+from mdmemory.agent.past_turns import note_turn
 from mdmemory.agent.selector import Message, Pick, lexical_picks, query_of, select
 from mdmemory.agent.tools import Toolset
 from mdmemory.errors import MdmemoryError
@@ -226,6 +227,8 @@ class Turn:
 
     async def cancel(self) -> None:
         """End the turn without a reply."""
+        if not self._finished:
+            note_turn(self._session.folder, self._session.id, self.status)
         self._finished = True
         task, self._task = self._task, None
         if task is not None and not task.done():

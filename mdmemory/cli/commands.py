@@ -55,6 +55,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Doors": {
         "mcp": ("mcp_command", "Serve the memory to MCP clients."),
         "hook": ("hook_command", "Answer a hook of a coding agent."),
+        "serve": ("serve_command", "Show the memory in the browser, to read and to edit."),
     },
 }
 _OTHERWISE_NAMED = {"eval": "evals", "import": "import_"}  # as Python has other uses for these words

@@ -45,7 +45,8 @@ async def mcp(folder: str, http: str | None, config: str | None, read_only: bool
     click.get_current_context().meta[CONFIG_FILE] = config
     address = _address(http) if http is not None else None
     try:
-        from mdmemory.mcp_server.http import Address, serve_http
+        from mdmemory.address import Address
+        from mdmemory.mcp_server.http import serve_http
         from mdmemory.mcp_server.server import serve_stdio
     except ModuleNotFoundError as error:
         raise ConfigError("`mdmemory mcp` needs the extra `mcp`: pip install 'mdmemory[mcp]'") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from mdmemory.backends.protocol import Backend
 from mdmemory.errors import InvalidArguments
@@ -10,6 +11,8 @@ from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.mounted_folder import MountedFolder
 
 Folder = MemoryFolder | MountedFolder
+WATCHED_S: Final = 0.5  # between two looks where the system tells what changed
+FAR_S: Final = 15.0  # between two looks that are a round trip each
 
 
 def in_stage(folder: Folder, stage: str | None) -> Folder:
@@ -39,3 +42,15 @@ def home_only(folder: Folder) -> Folder:
 def backends_of(folder: Folder) -> Mapping[str, Backend]:
     """Where files may be deleted: the backend of the home first, by prefix."""
     return folder.backends if isinstance(folder, MountedFolder) else {"": folder.backend}
+
+
+def has_news(folder: Folder) -> bool:
+    """Whether a look may find something: False only when the system tells of changes, and has told of none since the last look."""
+    watchers = [part.watcher for part in parts_of(folder).values()]
+    return any(watcher is None or watcher.has_news for watcher in watchers)
+
+
+def look_every_s(folder: Folder) -> float:
+    """How long a server waits between two looks for what others changed."""
+    is_watched = all(getattr(part.backend, "watchable_root", None) for part in parts_of(folder).values())
+    return WATCHED_S if is_watched else FAR_S

@@ -69,8 +69,8 @@ class MemoryFolder:
         self.limits = index.Limits(self.config.index_max_lines, self.config.index_max_bytes)
         self._policy, self._confirm = policy, confirm
         root = getattr(backend, "watchable_root", None) if self.config.watch and not self.is_read_only else None
-        watcher, retention = Watcher(root) if root else None, Retention(backend, self.config)
-        self._view = View(backend, self.limits, self.config.languages, watcher, cache, retention)
+        self.watcher, retention = Watcher(root) if root else None, Retention(backend, self.config)
+        self._view = View(backend, self.limits, self.config.languages, self.watcher, cache, retention)
         self.catalog = self._view.catalog
         self._search = Search(partial(_read, backend), self.catalog, self.config)
         self.journals = Journals(backend, self.catalog, self.config.languages)

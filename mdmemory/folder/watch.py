@@ -79,6 +79,11 @@ class Watcher:
                 return None
             return frozenset(told)
 
+    @property
+    def has_news(self) -> bool:
+        """Whether the next answer may tell of something: False only while the system has told of nothing since the last one."""
+        return self._listener is None or self._listener.has_news
+
     def close(self) -> None:
         """End the thread."""
         with self._turn:
@@ -137,6 +142,11 @@ class _Listener:
         except OSError:
             self.close()
             raise
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything was told since the last time; what was saved within the last moment may yet be on its way."""
+        return bool(self._paths) or self._everything or self._lost
 
     def told(self) -> set[str] | None:
         """The paths told of since the last time; None when that does not tell all.

@@ -22,15 +22,13 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mdmemory.errors import InvalidArguments, MdmemoryError
-from mdmemory.folder.any_folder import Folder, parts_of
+from mdmemory.folder.any_folder import Folder, look_every_s
 from mdmemory.folder.known import INDEX
 from mdmemory.mcp_server.resources import SCHEME, uri_of
 from mdmemory.mcp_server.tools import MAX_SESSIONS, session_of
 
 logger = logging.getLogger("mdmemory")
 Context = ServerRequestContext[Any, Any]
-WATCHED_S: Final = 0.5  # between two looks where the system tells what changed
-FAR_S: Final = 15.0  # between two looks that are a round trip each
 SEND_S: Final = 5.0  # how long one client may hold up the news
 MAX_URIS: Final = 1_000
 
@@ -93,8 +91,7 @@ class News:
             await asyncio.wait([task])
 
     async def _watch(self) -> None:
-        backends = [part.backend for part in parts_of(self.folder).values()]
-        pause = WATCHED_S if all(getattr(backend, "watchable_root", None) for backend in backends) else FAR_S
+        pause = look_every_s(self.folder)
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):

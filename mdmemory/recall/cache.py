@@ -30,6 +30,7 @@ CACHE_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeErro
 BUSY_S = 30.0  # another process writes a thousand files at a time, which takes a second
 UNUSED_DAYS = 90
 KEPT_GONE = 10_000  # changes back, so that a process that seldom looks is told what others have forgotten
+TURNS = "-turns"  # how the file ends that tells of the last turns, beside this one: see `agent.past_turns`
 _OURS = "[0-9a-f]" * 32 + ".sqlite"
 _TABLES = """
     CREATE TABLE file (
@@ -234,7 +235,7 @@ def _schema(db: sqlite3.Connection) -> int:
 
 
 def _delete(file: Path) -> None:
-    for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
+    for name in (file.name, *(file.name + end for end in ("-wal", "-shm", TURNS))):
         with suppress(FileNotFoundError):
             file.with_name(name).unlink()
 

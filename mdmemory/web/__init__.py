@@ -1,0 +1,1 @@
+"""The web page of a memory: `mdmemory serve`. Floor 6."""

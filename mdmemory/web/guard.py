@@ -1,0 +1,111 @@
+"""Who is let in, and what browsers are told with every answer. Floor 6.
+
+The token of the printed address becomes a cookie at the first visit. A request must name a host that is ours, carry that cookie,
+and, when it may change something, come from a page of ours.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import MutableMapping, Sequence
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mdmemory.address import Address
+
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]/@]+)(?::\d{1,5})?", re.IGNORECASE)
+_SAFE_METHODS: Final = ("GET", "HEAD")
+_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        *(f"{kind}-src 'self'" for kind in ("script", "style", "img", "connect")),
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would send `Origin: null` with our own forms
+    "X-Content-Type-Options": "nosniff",
+}
+_RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in HEADERS.items())
+
+
+class Guard:
+    """Lets through what may pass, to the application behind it.
+
+    Args:
+        token: what the first visit shows, and every later one as a cookie.
+    """
+
+    def __init__(self, app: ASGIApp, address: Address, token: str) -> None:
+        self._app, self._token = app, token
+        self._hosts = frozenset(host.casefold() for host in address.hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or have it answered."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                given = message["headers"]
+                is_cached = any(name == b"cache-control" for name, _ in given)
+                message["headers"] = [*given, *_RAW_HEADERS, *(() if is_cached else ((b"cache-control", b"no-store"),))]
+            await send(message)
+
+        answer = self._answer(scope, Headers(scope=scope)) or self._app
+        await answer(scope, receive, send_guarded)
+
+    def _answer(self, scope: Scope, headers: Headers) -> Response | None:
+        """What is said in place of the page; None for who may see it."""
+        hosts = headers.getlist("host")
+        found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+        if found is None or found[1].casefold() not in self._hosts:
+            return PlainTextResponse("This name is not served here: see --allow-host.", 421)
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if scope["method"] in _SAFE_METHODS and any(name == "token" for name, _ in query):
+            return self._welcome(scope, query)
+        if not self._is_token(_cookie(headers, _cookie_name(scope))):
+            return PlainTextResponse("Open the address that `mdmemory serve` printed: it lets this browser in.", 401)
+        if scope["method"] not in _SAFE_METHODS and not _is_from_own_page(headers, hosts[0]):
+            return PlainTextResponse("This did not come from a page of this memory.", 403)
+        return None
+
+    def _welcome(self, scope: Scope, given: Sequence[tuple[str, str]]) -> Response:
+        """Trade the token for a cookie, at the same address without it."""
+        if not any(self._is_token(value) for name, value in given if name == "token"):
+            return PlainTextResponse("This address has run out: open the one that `mdmemory serve` printed last.", 401)
+        query = urlencode([pair for pair in given if pair[0] != "token"])
+        path = "/" + quote(scope["path"].lstrip("/\\"))  # two slashes would lead to another host
+        answer = RedirectResponse(f"{path}?{query}" if query else path, 303)
+        answer.set_cookie(_cookie_name(scope), self._token, httponly=True, samesite="strict")
+        return answer
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._token.encode())
+
+
+def _cookie_name(scope: Scope) -> str:
+    """Browsers send cookies to every port of a host, and two memories may be served on two of them."""
+    return f"mdmemory-{(scope.get('server') or ('', 0))[1]}"
+
+
+def _cookie(headers: Headers, name: str) -> str:
+    return cookie_parser("; ".join(headers.getlist("cookie"))).get(name, "")
+
+
+def _is_from_own_page(headers: Headers, host: str) -> bool:
+    """Whether the page that sent a form is one of this server, under the same name and port."""
+    origins = headers.getlist("origin")
+    return len(origins) == 1 and origins[0].casefold() in (f"http://{host}".casefold(), f"https://{host}".casefold())

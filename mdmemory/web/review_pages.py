@@ -1,0 +1,75 @@
+"""What waits for a person: proposals of consolidation, what each would lose, and the decision. Floor 6."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mdmemory.care.consolidate import Proposal, accept, edit, find_proposal, list_proposals, reject
+from mdmemory.errors import Conflict, MdmemoryError
+from mdmemory.web.diffs import Diff, lines_of
+from mdmemory.web.forms import flat, retext
+from mdmemory.web.site import link_to, see_other, site_of
+
+
+async def show_queue(request: Request) -> Response:
+    """Everything that waits, the oldest first."""
+    site = site_of(request)
+    return site.page("review", request, title="Review", proposals=await list_proposals(site.folder))
+
+
+async def show_proposal(request: Request) -> Response:
+    """One proposal: what it says, what it loses, and what it changes."""
+    site = site_of(request)
+    return _page(request, await find_proposal(site.folder, str(request.path_params["id"])))
+
+
+async def take_decision(request: Request) -> Response:
+    """Accept or reject a proposal, or put one's own words in place of what it makes."""
+    site, id = site_of(request), str(request.path_params["id"])
+    form = await site.form(request)
+    proposal = await find_proposal(site.folder, id)
+    try:
+        if form.get("seen") != _seen(proposal):
+            raise Conflict(proposal.title, None, reason="This proposal was edited meanwhile. Look at it again, and decide then.")
+        if form.get("do") == "accept":
+            await accept(site.folder, proposal, force="force" in form)
+            return see_other("/review", "accepted")
+        if form.get("do") == "reject":
+            await reject(site.folder, proposal)
+            return see_other("/review", "rejected")
+        texts = {path: retext(text, form[f"text.{path}"]) for path, text in _made(proposal).items() if f"text.{path}" in form}
+        await edit(site.folder, proposal, {path: text for path, text in texts.items() if text != _made(proposal)[path]})
+    except Conflict as conflict:
+        return _page(request, await find_proposal(site.folder, id), 409, str(conflict), form)
+    except MdmemoryError as error:  # what was typed must not be lost
+        return _page(request, proposal, 422, str(error), form)
+    return see_other(link_to("review", proposal.id), "edited")
+
+
+def _page(request: Request, proposal: Proposal, status: int = 200, problem: str = "", typed: Mapping[str, str] = {}) -> Response:
+    return site_of(request).page(
+        "proposal",
+        request,
+        status,
+        title=proposal.title,
+        proposal=proposal,
+        losses=proposal.losses,
+        seen=_seen(proposal),
+        diffs=[Diff(diff.path, diff.moved_from, lines_of(diff.text)) for diff in proposal.changes],
+        texts={path: typed.get(f"text.{path}", flat(text)) for path, text in _made(proposal).items()},
+        problem=problem,
+    )
+
+
+def _made(proposal: Proposal) -> dict[str, str]:
+    """The text of each file that there is afterwards."""
+    return {path: after for path, (_, after) in proposal.texts.items() if after is not None}
+
+
+def _seen(proposal: Proposal) -> str:
+    """Names a proposal with its words as they are, so that nobody decides on others than were shown."""
+    return hashlib.sha256(repr(sorted(proposal.results.items())).encode()).hexdigest()[:16]

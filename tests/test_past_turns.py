@@ -1,0 +1,89 @@
+"""The last turns, as another process finds them: bounded, disposable, and nothing of what was said."""
+
+from __future__ import annotations
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from folders import everything, memory
+
+from mdmemory import Config, open_memory
+from mdmemory.agent import past_turns
+from mdmemory.agent.past_turns import last_turns, note_turn, turns_file
+from mdmemory.agent.turn import TurnStatus
+from mdmemory.files.changes import Create
+from mdmemory.folder.purge import purge
+
+HOME = memory("Home", "where I live", body="In Oslo.")
+
+
+async def test_a_turn_is_found_by_another_process(tmp_path: Path) -> None:
+    """H1: the file that was chosen, why, by whom, whether it was given and when; nothing of it lies in the folder."""
+    async with open_memory(tmp_path / "memory") as ours:
+        await ours.folder.apply([Create("user/home.md", HOME)], "person", "test")
+        async with ours.session("monday").turn("My secret question: where do I live?") as turn:
+            await turn.take_hint()
+            before = everything(tmp_path / "memory")
+            assert last_turns(ours.folder) == [], "it has not ended"
+            await turn.finish("In Oslo.")
+            await turn.finish("In Oslo.")
+        file = turns_file(ours.folder)
+        assert file is not None and stat.S_IMODE(file.stat().st_mode) == 0o600 and "secret" not in file.read_text()
+    assert set(everything(tmp_path / "memory")) == set(before)
+    async with open_memory(tmp_path / "memory") as other:
+        (found,) = last_turns(other.folder)
+    assert (found.session, found.hint_calls, found.late, found.degraded) == ("monday", (1,), False, None)
+    (chosen,) = found.files
+    assert (chosen.path, chosen.source, chosen.is_given) == ("user/home.md", "lexical", True) and "live" in chosen.reason
+
+
+async def test_the_latest_come_first_and_the_file_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many turns there are, whole lines of the latest are kept; what makes no sense is passed over."""
+    monkeypatch.setattr(past_turns, "MAX_BYTES", 5_000)
+    async with open_memory(tmp_path / "memory") as ours:
+        for number in range(100):
+            note_turn(ours.folder, f"s{number}", TurnStatus())
+        file = turns_file(ours.folder)
+        assert file is not None and file.stat().st_size < 5_200
+        with file.open("ab") as lines:
+            lines.write(b'\xff\n{"at": 1}\n[]\nnull\n{"torn')
+        found = last_turns(ours.folder, limit=12)
+        assert [turn.session for turn in found] == [f"s{number}" for number in range(99, 87, -1)]
+        assert list(file.parent.glob("*turns*")) == [file]
+
+
+async def test_many_processes_note_turns_at_once(tmp_path: Path) -> None:
+    """Lines of several writers stand whole beside each other."""
+    async with open_memory(tmp_path / "memory") as ours:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda number: note_turn(ours.folder, f"s{number}", TurnStatus()), range(200)))
+        assert len(last_turns(ours.folder, limit=500)) == 200
+
+
+async def test_without_a_place_there_is_no_trace(tmp_path: Path) -> None:
+    """A memory without a cache file notes nothing, and a turn goes on when its file can't be written."""
+    async with open_memory(tmp_path / "memory", config=Config(cache=False)) as ours:
+        async with ours.session().turn("hello") as turn:
+            await turn.finish("hi")
+        assert turns_file(ours.folder) is None and last_turns(ours.folder) == []
+    async with open_memory(tmp_path / "memory") as ours:
+        file = turns_file(ours.folder)
+        assert file is not None
+        file.mkdir()
+        async with ours.session().turn("hello") as turn:
+            await turn.finish("hi")
+        assert last_turns(ours.folder) == [] and turn.status.degraded is None
+
+
+async def test_what_is_purged_is_in_no_turn(tmp_path: Path) -> None:
+    """M7: the name of a file that is forgotten for good stands in no past turn either."""
+    async with open_memory(tmp_path / "memory") as ours:
+        await ours.folder.apply([Create("user/home.md", HOME)], "person", "test")
+        async with ours.session("monday").turn("where do I live?") as turn:
+            await turn.take_hint()
+        assert len(last_turns(ours.folder)) == 1
+        await purge(ours.folder, ["user/home.md"])
+        await ours.folder.refresh()
+        assert last_turns(ours.folder) == []
