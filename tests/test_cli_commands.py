@@ -87,3 +87,11 @@ def test_the_script_for_bash_is_one_that_bash_takes(tmp_path: Path) -> None:
         ["bash", "-c", f'{asked}; echo "${{COMPREPLY[@]}}"'], cwd=tmp_path, env=env, capture_output=True, text=True
     )
     assert done.stdout.strip() == "remember", done.stderr
+
+
+def test_the_page_of_the_commands_is_up_to_date(tmp_path: Path) -> None:
+    """docs/cli.md says what the commands say."""
+    done = subprocess.run(
+        [sys.executable, REPOSITORY / "scripts/write-cli-page", "--check"], env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
