@@ -68,7 +68,7 @@ def _header(path: str, known: Known, header: Header, types: Mapping[str, str], t
     elif ends and ends < today:
         yield Finding("expired", path, None, f"it was valid until {header.valid_until}")
     elif header.type == "project" and (age := (today - known.day).days) > STALE_DAYS:
-        yield Finding("stale", path, None, f"it was last changed {age} days ago")
+        yield Finding("stale", path, None, f"it is of {known.day:%Y-%m-%d}, {age} days ago")
 
 
 def secrets_in(path: str, text: str, where: str = "") -> Iterator[Finding]:
