@@ -55,8 +55,8 @@ def _header(path: str, known: Known, header: Header, types: Mapping[str, str], t
     if header.type is not None and header.type not in types:
         is_near = header.type.casefold() in types and "type" in (header.fields or {})
         yield Finding("unknown-type", path, None, f"the type {header.type!r} is none of {', '.join(types)}", is_near)
-    if header.fields and not header.description:
-        yield Finding("no-description", path, None, "the frontmatter has no description")
+    if header.type is not None and not header.description:
+        yield Finding("no-description", path, None, "it has a type and no description")
     if len(header.description) > MAX_DESCRIPTION_CHARS:
         yield Finding("long-description", path, None, f"the description has {len(header.description):,} characters")
     begins, ends = first_of(header.valid_from), last_of(header.valid_until)
