@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from folders import memory, on_disk
 
+from mdmemory import Config, open_memory
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.protocol import HEAD_BYTES, MAX_FILE_BYTES, Entry, File, FileProblem, Put, Range, Scan
 from mdmemory.errors import Unavailable
-from mdmemory.folder.catalog import IN_A_ROW, Catalog
+from mdmemory.folder.catalog import AT_ONCE, Catalog
 from mdmemory.folder.known import MAX_RECALL_BYTES, as_text, from_text, is_memory_path, known_from
+from mdmemory.folder.memory_folder import MemoryFolder
 
 
 async def put(backend: MemoryBackend, **files: bytes) -> None:
@@ -54,7 +57,19 @@ async def test_the_first_look_at_a_large_folder_leaves_the_loop_to_others() -> N
     while not look.done():
         await asyncio.sleep(0)
         turns += 1
-    assert len(await look) == 500 and turns > 500 // IN_A_ROW
+    assert len(await look) == 500 and turns > 500 // AT_ONCE
+
+
+async def test_memories_of_one_process_look_first_at_the_same_time(tmp_path: Path) -> None:
+    """None waits within a transaction for another, which could not end its own: all of them learn all files, and the cache is kept."""
+    on_disk(tmp_path / "memory", {f"note-{number}.md": memory(f"N{number}") for number in range(3 * AT_ONCE)})
+    config = Config(cache=tmp_path / "cache", watch=False)
+    async with AsyncExitStack() as stack:
+        folders = [(await stack.enter_async_context(open_memory(tmp_path / "memory", config=config))).folder for _ in range(3)]
+        await asyncio.gather(*(folder.refresh() for folder in folders))
+        for folder in folders:
+            assert len(folder.files) == 3 * AT_ONCE and await folder.search("N7")
+            assert isinstance(folder, MemoryFolder) and not folder.catalog.is_lost
 
 
 async def test_a_look_that_is_cancelled_learns_all_that_it_saw() -> None:

@@ -39,8 +39,7 @@ from mdmemory.recall.cache import CACHE_ERRORS, Cache
 from mdmemory.recall.ranking import LexicalIndex
 from mdmemory.recall.tokens import ENGLISH
 
-AT_ONCE = 1_000  # files learnt in one transaction: other processes wait that long
-IN_A_ROW = 32  # files learnt while the event loop waits
+AT_ONCE = 128  # files learnt in one transaction, for which other processes and the event loop wait
 FEW_NEWER = 64  # rows beside the versions in one piece that cost nothing to speak of
 
 _SOMETHING = Known(0, 0, None, None)  # a file of which this process did not ask what it was
@@ -126,7 +125,8 @@ class Catalog:
             self.forget(path)
         heads = iter(scan.heads.items())
         while some := list(islice(heads, AT_ONCE)):
-            await self._learn_all(some, scan, texts)
+            self._learn_all(some, scan, texts)
+            await asyncio.sleep(0)  # between transactions: another memory of this process may wait for the end of ours
         self.skipped = scan.skipped
         self.scanned = True
         self._keep(len(scan.heads) + len(gone))
@@ -164,13 +164,11 @@ class Catalog:
                     self.journals[path] = scan.files[path]
         return sorted(gone)
 
-    async def _learn_all(self, heads: Iterable[tuple[str, bytes]], scan: Scan, texts: Mapping[str, bytes]) -> None:
-        """Take in new files, with one transaction in which the event loop goes on."""
+    def _learn_all(self, heads: Iterable[tuple[str, bytes]], scan: Scan, texts: Mapping[str, bytes]) -> None:
+        """Take in new files, with one transaction."""
         try:
             with self.cache.changing():
-                for number, (path, head) in enumerate(heads):
-                    if number % IN_A_ROW == IN_A_ROW - 1:
-                        await asyncio.sleep(0)
+                for path, head in heads:
                     entry = scan.files[path]
                     if path == INDEX:
                         self.index_data = head if len(head) == entry.size else None
