@@ -61,7 +61,7 @@ async def test_the_first_look_at_a_large_folder_leaves_the_loop_to_others() -> N
 
 
 async def test_memories_of_one_process_look_first_at_the_same_time(tmp_path: Path) -> None:
-    """None waits within a transaction for another, which could not end its own: all of them learn all files, and the cache is kept."""
+    """None waits within a transaction for another, which could not end its own: each learns all files, the cache is kept."""
     on_disk(tmp_path / "memory", {f"note-{number}.md": memory(f"N{number}") for number in range(3 * AT_ONCE)})
     config = Config(cache=tmp_path / "cache", watch=False)
     async with AsyncExitStack() as stack:
