@@ -43,6 +43,13 @@ def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=[path.name for path in PAGES])
+def test_every_test_that_a_page_names_is_there(page: Path) -> None:
+    """What a page says that a test holds is held by a test."""
+    named = re.findall(r"`(tests/[\w*/.-]+)`", page.read_text(encoding="utf-8"))
+    assert [name for name in named if not any(REPOSITORY.glob(name))] == []
+
+
 def test_the_first_screen_of_the_readme_has_what_a_newcomer_looks_for() -> None:
     """A real file and its index line, the installation, six lines of Python with output, four commands, and what it is not."""
     readme = REPOSITORY / "README.md"
