@@ -62,6 +62,11 @@ class Terminal:
         """Press keys."""
         os.write(self._main, text.encode())
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C as a person does, who has read the question: readline misses what comes just after its prompt."""
+        time.sleep(0.5)
+        self.type(CTRL_C)
+
     def wait_for(self, text: str, *, seconds: float = 30) -> str:
         """Look until the text is shown, after what was waited for before; returns what is shown from there to its end."""
         start, ends = self._waited_for, time.monotonic() + seconds

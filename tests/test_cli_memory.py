@@ -75,7 +75,7 @@ def test_what_can_not_be_drawn_is_an_error(tmp_path: Path) -> None:
 
 
 def test_forgetting_asks_which_and_whether(tmp_path: Path) -> None:
-    """D3: on a terminal `forget` shows the files that share the words, and asks; what is not confirmed stays as it is."""
+    """D3: on a terminal `forget` shows the files that share the words, and asks; what is not confirmed stays, Ctrl-C ends it."""
     trains, seats = (tmp_path / f"memory/project/prefers-{name}.md" for name in ("trains-to-planes", "window-seats-on-trains"))
     for text in ("Prefers trains to planes", "Prefers window seats on trains"):
         mdmemory("remember", text, cwd=tmp_path)
@@ -85,6 +85,13 @@ def test_forgetting_asks_which_and_whether(tmp_path: Path) -> None:
         terminal.wait_for("Forget project/prefers-")
         terminal.type("n\r")
         assert terminal.end() == 1
+    for keys in ("1\r", ""):  # Ctrl-C at either question
+        with Terminal("forget", "trains", cwd=tmp_path, NO_COLOR="1") as terminal:
+            terminal.wait_for("Which one")
+            terminal.type(keys)
+            terminal.wait_for("[y/N]: " if keys else ": ")
+            terminal.interrupt()
+            assert terminal.end() == 1 and "Aborted!" in terminal.shown
     assert trains.exists() and seats.exists()
     with Terminal("forget", "window", cwd=tmp_path, NO_COLOR="1") as terminal:
         terminal.wait_for("Forget project/prefers-window-seats-on-trains.md?")

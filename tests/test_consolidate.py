@@ -148,7 +148,7 @@ async def test_what_is_made_keeps_what_its_sources_had(tmp_path: Path) -> None:
     assert "coffee.md" in folder.outdated
 
 
-SAME = "Drinks green tea, never coffee."
+SAME = made("user/tea.md", "Drinks green tea, never coffee.", description="drinks green tea")
 HOSTILE: list[tuple[Any, str]] = [
     (wish("merge", [*TEA, "user/home.md"], made("user/tea.md", WHOLE)), "none of the files that were shown"),
     (wish("merge", [*TEA, "user/invented.md"], made("user/tea.md", WHOLE)), "none of the files that were shown"),
@@ -169,7 +169,7 @@ HOSTILE: list[tuple[Any, str]] = [
     (wish("retire", list(TEA), made("user/tea.md", WHOLE)), "1 files"),
     (wish("split", ["user/tea.md"], made("user/a.md", "a"), made("user/A.md", "b")), "same name"),
     (wish("rewrite", ["user/tea.md"], made("user/home.md", WHOLE)), "it would write to"),
-    (wish("rewrite", ["user/tea.md"], made("user/tea.md", SAME, description="drinks green tea")), "nothing"),
+    (wish("rewrite", ["user/tea.md"], SAME), "changes nothing"),
     ({"kind": "delete", "sources": list(TEA)}, "not one of merge"),
     (wish("merge", [1, 2], made("user/tea.md", WHOLE)), "is int"),
     ({**MERGE, "files": [["user/tea.md"]]}, "is list"),
@@ -229,6 +229,29 @@ async def test_a_run_that_drops_many_files_needs_a_yes_for_each(tmp_path: Path) 
     assert len(report.applied) == 1 and len(report.proposals) == 5 and len(files_of(tmp_path)) == 21
     assert all("files" in proposal.guard for proposal in report.proposals)
     assert "with it this run drops 18 of 24 files" in report.proposals[-1].guard
+
+
+async def test_a_run_that_takes_much_text_needs_a_yes(tmp_path: Path) -> None:
+    """D2: what several proposals of a run remove together is counted against the whole folder, too."""
+    ships = {
+        f"project/{n}.md": memory("Ships", "boats", type="project", body=f"We ship boats on {n}.") for n in ("Monday", "Friday")
+    }
+    folder = on_disk(tmp_path, {**TEA, **ships}, config=Config(max_loss=0.08))
+    less = wish("merge", list(ships), made("project/Monday.md", "We ship boats.", "Ships", "boats"))
+    one, two = (await proposed(folder, reply(LOSSY), reply(less))).proposals
+    assert "this run" not in one.guard and two.guard.endswith("% of all text") and "with it this run removes" in two.guard
+
+
+async def test_files_of_one_line(tmp_path: Path) -> None:
+    """F5: plain files without frontmatter and without a final newline are merged, and what is made is plain, too."""
+    files = {f"{what}-{n}.md": f"Likes {what} a lot{'!' * n}" for what in ("tea", "ships") for n in (1, 2)}
+    folder = on_disk(tmp_path, files)
+    wishes = [
+        wish("merge", [f"{what}-1.md", f"{what}-2.md"], made(f"{what}-1.md", f"Likes {what} a lot!")) for what in ("tea", "ships")
+    ]
+    for proposal in (await proposed(folder, reply(*wishes))).proposals:
+        await accept(folder, proposal, force=True)
+    assert files_of(tmp_path) == {"ships-1.md": b"Likes ships a lot!\n", "tea-1.md": b"Likes tea a lot!\n"}
 
 
 async def test_only_what_loses_nothing_is_done_at_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmemory.cli.tables import print_diff, print_note, print_table, progress
-from mdmemory.cli.terminal import command_on, folder_option, json_option, one_line, opened, print_json, require_folder, run
+from mdmemory.cli.terminal import asking, command_on, folder_option, json_option, one_line, opened, print_json, require_folder, run
 from mdmemory.errors import MdmemoryError
 
 if TYPE_CHECKING:
@@ -143,8 +143,14 @@ async def review(id: str | None, folder: str, decision: str | None, yes: bool, a
         elif sys.stdin.isatty() and sys.stdout.isatty():
             await _walk(memory.folder, waiting, _Answer(folder, yes, as_json))
         else:
-            rows = [(each.id, f"{each.at:%Y-%m-%d}", each.title, each.stale or each.guard or each.reason) for each in waiting]
-            print_table(rows, ("ID", "SINCE", "WHAT", "WHY, OR WHAT SPEAKS AGAINST IT"), whole=True)
+            rows = [(each.id, f"{each.at:%Y-%m-%d}", each.title, _note(each)) for each in waiting]
+            print_table(rows, ("ID", "SINCE", "WHAT", "WHY, OR WHY NOT"), whole=True)
+
+
+def _note(proposal: Proposal) -> str:
+    if proposal.stale:
+        return f"out of date: {proposal.stale}"
+    return f"needs a yes: {proposal.guard}" if proposal.guard else proposal.reason
 
 
 async def _walk(folder: Folder, waiting: Sequence[Proposal], answer: _Answer) -> None:
@@ -154,7 +160,8 @@ async def _walk(folder: Folder, waiting: Sequence[Proposal], answer: _Answer) ->
         while choice == "edit":
             click.echo(click.style(f"{number} of {len(waiting)}: ", dim=True), nl=False)
             _show(proposal)
-            choice = CHOICES[click.prompt(PROMPT, type=click.Choice(list(CHOICES)), default="s", show_choices=False)]
+            with asking():
+                choice = CHOICES[click.prompt(PROMPT, type=click.Choice(list(CHOICES)), default="s", show_choices=False)]
             if choice == "quit":
                 return
             try:
@@ -191,7 +198,8 @@ async def _decide(folder: Folder, proposal: Proposal, decision: str, answer: _An
 def _is_sure(proposal: Proposal, answer: _Answer) -> bool:
     if answer.as_json or not sys.stdin.isatty():
         return False
-    return click.confirm(f"{one_line(proposal.guard)}. Accept it all the same?", abort=False)
+    with asking():
+        return click.confirm(f"{one_line(proposal.guard)}. Accept it all the same?")
 
 
 def _edited(proposal: Proposal) -> dict[str, str]:

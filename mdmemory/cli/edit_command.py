@@ -14,6 +14,7 @@ import click
 from mdmemory.cli.completing import complete_path
 from mdmemory.cli.tables import print_note
 from mdmemory.cli.terminal import (
+    asking,
     command_on,
     failure,
     folder_option,
@@ -97,7 +98,9 @@ async def _edited(folder: Folder, path: str, draft: Path) -> Applied | None:
         except (InvalidMemoryFile, Conflict, PermissionDenied, BackendError) as error:
             if isinstance(error, InvalidMemoryFile) and sys.stdin.isatty():
                 click.echo(one_line(str(error)), err=True)
-                if click.confirm("Edit it again?", default=True, err=True):
+                with asking():
+                    is_again = click.confirm("Edit it again?", default=True, err=True)
+                if is_again:
                     continue
             raise failure(f"{one_line(str(error))} Nothing was saved; your text is in {draft}.") from error
         for warning in warnings:

@@ -11,6 +11,7 @@ from mdmemory.cli.completing import complete_path
 from mdmemory.cli.paging import paged
 from mdmemory.cli.tables import cell_width, print_diff, print_note, print_table
 from mdmemory.cli.terminal import (
+    asking,
     command_on,
     failure,
     folder_option,
@@ -246,7 +247,8 @@ async def purge(files: tuple[str, ...], folder: str, text: str | None, journal: 
     if not yes and not typed:
         raise failure(f"Nobody is there to ask whether to purge {about}, which can't be undone. Say --yes.")
     if not yes:
-        click.confirm(f"Purge {one_line(about)}? This can't be undone", abort=True)
+        with asking():
+            click.confirm(f"Purge {one_line(about)}? This can't be undone", abort=True)
     async with opened(folder) as memory:
         paths = [inside(file, folder) for file in files]
         purged = await forget_for_good(memory.folder, paths, text=text, journal=journal)

@@ -10,6 +10,7 @@ import click
 from mdmemory.cli.completing import complete_path
 from mdmemory.cli.tables import print_diff, print_note, print_table
 from mdmemory.cli.terminal import (
+    asking,
     command_on,
     failure,
     folder_option,
@@ -85,7 +86,8 @@ async def forget(what: tuple[str, ...], folder: str, whole: bool, yes: bool, as_
         if not yes and not typed:
             raise failure(f"Nobody is there to ask whether to forget {about}. Say --yes.")
         if not yes:
-            click.confirm(f"Forget {one_line(about)}?", abort=True)
+            with asking():
+                click.confirm(f"Forget {one_line(about)}?", abort=True)
         if whole:
             count = await memory.clear(path, reason="forget")
         else:
@@ -112,7 +114,8 @@ async def _chosen(memory: Folder, what: str, folder: str, *, typed: bool) -> str
         raise failure(f"Several memory files share its words: {', '.join(match.path for match in matches)}. Give the path of one.")
     rows = [(str(number), match.path, f"{match.name} — {match.description}") for number, match in enumerate(matches, 1)]
     print_table(rows, ("NO", "FILE", "ABOUT"))
-    number: int = click.prompt("Which one", type=click.IntRange(1, len(matches)))
+    with asking():
+        number: int = click.prompt("Which one", type=click.IntRange(1, len(matches)))
     return matches[number - 1].path
 
 

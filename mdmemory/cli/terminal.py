@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 import unicodedata
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,16 @@ def run(command: Callable[..., Coroutine[Any, Any, int | None] | int | None]) ->
         sys.exit(code or 0)
 
     return callback
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """While a person is asked, let Ctrl-C end the command: asyncio would take note of it, and go on waiting for an answer."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 class CalledWrongly(click.ClickException):

@@ -92,7 +92,7 @@ class _Seen:
                 text = "\n".join((file.header.name, file.header.description, file.body))
                 self.terms[path] = terms_with_words(text, languages)
                 self.linked.update(map(fold, _LINK.findall(file.body)))
-            self.lines, self.size = self.lines + data.count(b"\n"), self.size + len(data)
+            self.lines, self.size = self.lines + data.count(b"\n") + 1, self.size + len(data)
 
 
 async def survey(folder: Folder, queues: Mapping[str, Queue], limit: int, progress: Progress) -> Ground:

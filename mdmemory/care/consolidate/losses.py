@@ -10,7 +10,8 @@ from typing import Final
 from mdmemory.recall.tokens import tokens
 
 REWORDED: Final = 2 / 3  # of a line's words stand in the new text: then it is said there otherwise
-_LINK: Final = re.compile(r"https?://[^\s)>\]\"'`]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\[\[[^\[\]\n]+\]\]|\]\([^()\s]+\)")
+_ADDRESS: Final = re.compile(r"https?://[^\s)>\]\"'`]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\]\([^()\s]+\)")
+_LINK: Final = re.compile(rf"{_ADDRESS.pattern}|\[\[[^\[\]\n]+\]\]")
 _CODE: Final = re.compile(r"`+([^`\n]+)`+")
 _NUMBER: Final = re.compile(r"\w*\d\w*(?:[.,:/-]\w*\d\w*)*")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
@@ -92,8 +93,9 @@ class _Text:
         self.keys = {_key(line) for line in text.split("\n")}
         self.text, self.languages = (text := _ALIASES.sub("", text)), languages
         self.terms = set(tokens(text, languages))
-        self.words = {word.casefold() for word in _WORD.findall(text)}
-        self.numbers = set(map(_number, _NUMBER.findall(text)))
+        plain = _ADDRESS.sub(" ", text)  # what is part of an address is not said
+        self.names = {word.casefold() for word in _WORD.findall(plain)} | set(tokens(plain, languages))
+        self.numbers = set(map(_number, _NUMBER.findall(plain)))
         self.details = list(details_of(text))
 
     def has(self, kind: str, norm: str) -> bool:
@@ -101,8 +103,7 @@ class _Text:
         if kind == "number":
             return norm in self.numbers
         if kind == "name":
-            terms = set(tokens(norm, self.languages))
-            return norm in self.words or (bool(terms) and terms <= self.terms)
+            return norm in self.names or (bool(terms := set(tokens(norm, self.languages))) and terms <= self.names)
         if kind == "not":
             return _NOT.search(self.text) is not None
         return norm in self.text

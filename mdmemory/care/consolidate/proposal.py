@@ -85,7 +85,7 @@ class Proposal:
     @property
     def guard(self) -> str:
         """Why it is only accepted on an explicit yes; "" when nothing speaks against it."""
-        found, losses = [self.run] if self.run else [], self.losses
+        found, losses = list[str](), self.losses
         if self.kind == "retire":
             found.append(f"agents no longer see {_count(len(self.texts), 'file')}")
         elif losses.share > self.limit:
@@ -101,7 +101,7 @@ class Proposal:
             for place in instructions_in(after or "")
             if place.text not in known
         ]
-        return "; ".join(found)
+        return "; ".join([*found, *([self.run] if self.run else [])])
 
     @property
     def is_lossless(self) -> bool:

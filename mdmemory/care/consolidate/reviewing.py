@@ -98,7 +98,7 @@ async def edit(folder: Folder, proposal: Proposal | str, texts: Mapping[str, str
             raise InvalidMemoryFile(path, "there is no text in it; reject the proposal if it is not wanted")
         parse(path, encode(path, text))
     new = {path: (before, texts.get(path, after)) for path, (before, after) in proposal.texts.items()}
-    edited = replace(proposal, texts=new, is_edited=True)
+    edited = replace(proposal, texts=new, is_edited=True, run="")  # who has edited it has looked at it
     await place.change(lambda queue: queue.with_edited(edited))
     return edited
 

@@ -113,7 +113,7 @@ class _Run:
     proposals: list[Proposal] = field(default_factory=list)
     applied: list[Proposal] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    _gone: tuple[int, int] = (0, 0)
+    _gone: list[tuple[int, int]] = field(default_factory=list)
     _dropped: int = 0
 
     async def take(self, cluster: Cluster) -> None:
@@ -170,14 +170,14 @@ class _Run:
 
     def _counted(self, proposal: Proposal) -> Proposal:
         """The proposal, which needs an explicit yes when this run removes too much of the folder with it."""
-        ground, gone = self.ground, proposal.losses.gone
-        self._gone = (self._gone[0] + gone[0], self._gone[1] + gone[1])
+        ground = self.ground
+        self._gone.append(proposal.losses.gone)
         stays = set() if proposal.kind == "retire" else proposal.results.keys()
         self._dropped += len(proposal.sources.keys() - stays)
-        share = max(part / whole for part, whole in zip(self._gone, (ground.size, ground.lines), strict=True) if whole)
+        shares = (sum(gone) / whole for gone, whole in zip(zip(*self._gone, strict=True), (ground.size, ground.lines), strict=True))
         if self._dropped > max(MAX_DROPPED, min(MAX_DROPPED_SHARE * ground.files, MOST_DROPPED)):
             return replace(proposal, run=f"with it this run drops {self._dropped} of {ground.files} files")
-        if share > self.folder.config.max_loss / 2:
+        if len(self._gone) > 1 and (share := max(shares)) > self.folder.config.max_loss / 2:
             return replace(proposal, run=f"with it this run removes {share:.0%} of all text")
         return proposal
 
