@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -48,7 +49,7 @@ async def edit(name: tuple[str, ...], folder: str, as_json: bool) -> None:
         await memory.folder.refresh()
         path = _path_of(memory.folder, " ".join(name), folder)
         place = Path(tempfile.mkdtemp(prefix="mdmemory-"))
-        draft = place / PurePosixPath(path).name
+        draft = place / re.sub(r"[^\w.-]", "-", PurePosixPath(path).name)  # older clicks hand it to a shell
         applied = await _edited(memory.folder, path, draft)
         shutil.rmtree(place)
     if as_json:
