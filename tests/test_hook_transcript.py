@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +102,12 @@ def test_it_is_read_from_where_the_last_look_ended(tmp_path: Path) -> None:
 
 
 def test_what_is_no_transcript(tmp_path: Path) -> None:
-    """A file that is missing, a folder, or one of another format: then the hooks' own fields are taken."""
+    """A file that is missing, a folder, a pipe, no path at all, or another format: then the hooks' own fields are taken."""
+    os.mkfifo(tmp_path / "pipe")
     codex = {"timestamp": AT, "type": "response_item", "payload": {"type": "message", "role": "user", "content": []}}
     for text in ('{"role": "user"}\n[]\nx\n', f"{json.dumps(codex)}\n"):
         (tmp_path / "t").write_text(text)
-        assert [read_transcript(tmp_path / name, 0, FOLDER) for name in ("nope", ".", "t")] == [None] * 3
+        assert [read_transcript(tmp_path / name, 0, FOLDER) for name in ("nope", ".", "pipe", "a\0", "\ud800", "t")] == [None] * 6
 
 
 JSON = st.recursive(st.none() | st.text(max_size=3) | st.integers(), lambda inner: st.lists(inner, max_size=2), max_leaves=4)

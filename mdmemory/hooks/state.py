@@ -46,7 +46,7 @@ def remembered(cache: Path | None, location: str, session: str) -> Iterator[Stat
         cache: the folder of the caches; None keeps nothing.
         location: of the memory's folder.
     """
-    name = hashlib.sha256(f"{location}\0{session}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    name = hashlib.sha256(f"{location}\0{session}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
     file = cache / "hooks" / f"{name}.json" if cache and session else None
     state = _read(file) if file else State()
     before = asdict(state)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from mdmemory.agent.extractor import MEMORY_TOOLS
@@ -47,12 +48,15 @@ def read_transcript(path: Path, start: int, folder: str) -> Said | None:
         folder: of the memory, whose files the agent's own tools may have read.
     """
     try:
-        size = path.stat().st_size
+        found = path.stat()
+        if not S_ISREG(found.st_mode):  # a pipe would never end
+            return None
+        size = found.st_size
         with path.open("rb") as file:
             file.seek(start if start <= size else 0)
             begin = file.tell()
             data = file.read(MAX_TRANSCRIPT_BYTES)
-    except OSError:
+    except (OSError, ValueError):  # also a name that no file can have
         return None
     data = data[: data.rfind(b"\n") + 1]  # a line may be being written
     entries = [entry for line in data.splitlines() if (entry := _entry(line))]
