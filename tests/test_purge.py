@@ -15,7 +15,8 @@ from mdmemory.care import history
 from mdmemory.errors import InvalidArguments, PermissionDenied
 from mdmemory.files.changes import Append, Create, Delete, Rename, Replace
 from mdmemory.files.history import read_tombstones
-from mdmemory.files.purging import a_file, a_text
+from mdmemory.files.journal import new_message
+from mdmemory.files.purging import a_file, a_text, without_it
 from mdmemory.files.strict_yaml import quote
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.permissions import read_only
@@ -170,6 +171,16 @@ async def test_what_can_not_be_purged(tmp_path: Path) -> None:
     with pytest.raises(PermissionDenied):
         await purge(on_disk(tmp_path, policy=read_only), ["tea.md"])
     assert len(await history.events(folder)) == 4
+
+
+def test_the_arguments_of_a_tool_are_read_as_json() -> None:
+    """D3: a model may write them with space before, capital hex digits and escaped slashes."""
+    arguments = '\n {"q": "\\u4E2D\\/4711"}'
+    said = new_message({"role": "assistant", "tool_calls": [{"function": {"arguments": arguments}}]}, "m1")
+    assert without_it(a_text("中/4711"))(said) == {
+        "role": "assistant",
+        "tool_calls": [{"function": {"arguments": '{"q": "(purged)"}'}}],
+    }
 
 
 def test_every_form_of_a_text_is_found() -> None:

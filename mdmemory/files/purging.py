@@ -231,7 +231,7 @@ def _without(value: Any, wanted: Wanted) -> Any:
 def _json_in(text: str) -> Any:
     """What the arguments of a tool hold, which are JSON as text."""
     try:
-        found = json.loads(text) if text[:1] in ("{", "[") else None
+        found = json.loads(text) if text.lstrip()[:1] in ("{", "[") else None
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, (dict, list)) else None
