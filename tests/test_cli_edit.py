@@ -31,10 +31,10 @@ def test_an_edit_is_saved_and_listed(tmp_path: Path) -> None:
 
 def test_a_name_says_nothing_to_a_shell(tmp_path: Path) -> None:
     """An agent chose the file's name, and older clicks open editors through a shell: the copy has a plain one."""
-    write(tmp_path / "memory/user/$(touch `here`)\".md", HOME)
+    write(tmp_path / 'memory/user/$(touch `here`)".md', HOME)
     done = edit(tmp_path, "Where the user lives", "text = text.replace('Hangzhou', place.name)")
     assert done.returncode == 0
-    assert "\n--touch--here---.md.\n" in (tmp_path / "memory/user/$(touch `here`)\".md").read_text()
+    assert "\n--touch--here---.md.\n" in (tmp_path / 'memory/user/$(touch `here`)".md').read_text()
 
 
 def test_what_cannot_be_read_is_not_saved(tmp_path: Path) -> None:
