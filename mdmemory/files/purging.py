@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote as percent
 
@@ -35,11 +36,13 @@ class Wanted:
         texts: as they stand in bytes.
         paths: which count only where no longer path has them in it.
         is_text: whether it is a text, which is taken out by itself; else lines and entries go that speak of a file.
+        free_names: of a text, by the path in which it is, a path that no other file has.
     """
 
     texts: tuple[bytes, ...]
     paths: tuple[bytes, ...] = ()
     is_text: bool = False
+    free_names: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, data: bytes) -> bool:
         """Whether it is there."""
@@ -68,6 +71,8 @@ class Wanted:
 
     def without_in_path(self, path: str) -> str:
         """A path without it, if it is a text: a name that needs no quotes in a shell."""
+        if path in self.free_names:
+            return self.free_names[path]
         return self.sub(IN_PATH, path.encode(errors="surrogatepass")).decode(errors="surrogatepass") if self.is_text else path
 
 
@@ -105,12 +110,17 @@ def _words(data: bytes) -> list[str]:
 
 def _forms(text: str) -> tuple[bytes, ...]:
     """A text as it stands in Markdown, YAML, JSON, and in JSON inside of JSON; longest first."""
+    spelt = {text, unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)}  # an accent, too, may be two characters
+    forms = sorted({form for each in spelt for form in _written(each)}, key=lambda form: (-len(form), form))
+    return tuple(form.encode(errors="surrogatepass") for form in forms)
+
+
+def _written(text: str) -> set[str]:
     quoted = quote(text)
     plain = {text, text.replace("\r\n", "\n"), text.replace("\n", "\r\n"), text if quoted == text else quoted[1:-1]}
     once = {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in plain for is_ascii in (False, True)}
     twice = {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in once for is_ascii in (False, True)}
-    forms = sorted({*plain, *once, *twice}, key=lambda form: (-len(form), form))
-    return tuple(form.encode(errors="surrogatepass") for form in forms)
+    return {*plain, *once, *twice}
 
 
 def without_lines(data: bytes, wanted: Wanted) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -35,8 +35,13 @@ class Left:
     what: str
 
 
-async def what_is_left(part: MemoryFolder, wanted: Wanted) -> list[Left]:
-    """Look through every file for what was purged."""
+async def what_is_left(part: MemoryFolder, wanted: Wanted, prefix: str, caches: Collection[str]) -> list[Left]:
+    """Look through every file for what was purged.
+
+    Args:
+        prefix: where the folder is mounted.
+        caches: the names of its own cache and of those mounted with it, which hold what the files do.
+    """
     log = await read_whole(part.backend, LOG) or b""
     of = {
         object_path(etag): file.path
@@ -50,13 +55,15 @@ async def what_is_left(part: MemoryFolder, wanted: Wanted) -> list[Left]:
         names, found = await asyncio.to_thread(_on_disk, root, wanted)
     else:
         names, found = await _elsewhere(part.backend, wanted, log)
-    left = [Left(path, "its name") for path in names]
-    left += [Left(of.get(path, path), _what(path, count)) for path, count in found.items()]
+    left = [Left(prefix + path, "its name") for path in names]
+    left += [Left(prefix + of.get(path, path), _what(path, count)) for path, count in found.items()]
     cache = part.catalog.cache.file
     if cache is not None:
         others = await asyncio.to_thread(_on_disk, cache.parent, wanted)
-        left += [Left(f"the cache {name}", _places(count)) for name, count in others[1].items() if not name.startswith(cache.name)]
-    return list(dict.fromkeys(left))
+        left += [
+            Left(f"the cache {name}", _places(count)) for name, count in others[1].items() if not name.startswith(tuple(caches))
+        ]
+    return left
 
 
 def beyond(backend: Backend) -> tuple[str, ...]:
