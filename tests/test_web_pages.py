@@ -7,19 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import note, write
+from command import write
 from folders import index_of, log_of, visible
-from web_server import Form, Visitor, visiting
-
-HOME = "---\nname: Home\ndescription: where I live\ntype: user\nown: kept\n---\n\nfirst\nsecond\nthird\nfourth\nfifth\n"
+from web_server import HOME, Form, Visitor, home, two_files, visiting
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with two files."""
-    write(tmp_path / "memory/user/home.md", HOME)
-    write(tmp_path / "memory/project/acme.md", note("Acme", "my employer", "See [[Home]].", kind="project"))
-    return tmp_path / "memory"
+    return two_files(tmp_path / "memory")
 
 
 @pytest.fixture
@@ -27,11 +23,6 @@ def visitor(folder: Path) -> Iterator[Visitor]:
     """A visitor of its server."""
     with visiting(folder) as visitor:
         yield visitor
-
-
-def home(folder: Path) -> str:
-    """The file as it is."""
-    return (folder / "user/home.md").read_bytes().decode()
 
 
 def test_the_list_and_its_filters(visitor: Visitor, folder: Path) -> None:

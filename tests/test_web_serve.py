@@ -14,17 +14,13 @@ import httpx2
 import pytest
 from command import COMMAND, environment, note, write
 from folders import visible
-from web_server import Visitor, serving, visiting
-
-HOME = "---\nname: Home\ndescription: where I live\ntype: user\nown: kept\n---\n\nfirst\nsecond\nthird\nfourth\nfifth\n"
+from web_server import HOME, Visitor, home, serving, two_files, visiting
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with two files."""
-    write(tmp_path / "memory/user/home.md", HOME)
-    write(tmp_path / "memory/project/acme.md", note("Acme", "my employer", "See [[Home]].", kind="project"))
-    return tmp_path / "memory"
+    return two_files(tmp_path / "memory")
 
 
 @pytest.fixture
@@ -32,11 +28,6 @@ def visitor(folder: Path) -> Iterator[Visitor]:
     """A visitor of its server."""
     with visiting(folder) as visitor:
         yield visitor
-
-
-def home(folder: Path) -> str:
-    """The file as it is."""
-    return (folder / "user/home.md").read_bytes().decode()
 
 
 def test_many_save_at_once(visitor: Visitor, folder: Path) -> None:

@@ -13,7 +13,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-from command import COMMAND, environment
+from command import COMMAND, environment, note, write
+
+HOME = "---\nname: Home\ndescription: where I live\ntype: user\nown: kept\n---\n\nfirst\nsecond\nthird\nfourth\nfifth\n"
+
+
+def two_files(folder: Path) -> Path:
+    """Fill a folder with two files that a person may have written."""
+    write(folder / "user/home.md", HOME)
+    write(folder / "project/acme.md", note("Acme", "my employer", "See [[Home]].", kind="project"))
+    return folder
+
+
+def home(folder: Path) -> str:
+    """The first of them as it is."""
+    return (folder / "user/home.md").read_bytes().decode()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import File, FileProblem, Put, etag_of
 from mdmemory.care.importers.plan import Conversation, Left, Plan
 from mdmemory.care.importers.secret import named_by, names_its_source, without_secrets
+from mdmemory.care.progress import Progress, unseen
 from mdmemory.errors import ConfigError, Conflict, InvalidMemoryFile, InvalidPath, PermissionDenied, UnsafeFile
 from mdmemory.files.changes import Create, Replace
 from mdmemory.files.memory_file import decode
@@ -76,12 +77,13 @@ _Base = Mapping[str, _Was]
 _Change = Create | Replace
 
 
-async def import_plan(folder: Folder, kind: str, plan: Plan, *, dry_run: bool = False) -> Imported:
+async def import_plan(folder: Folder, kind: str, plan: Plan, *, dry_run: bool = False, progress: Progress = unseen) -> Imported:
     """Bring what a plan holds into the folder; doing it again changes nothing.
 
     Args:
         kind: of the source, as the command knows it; each kind has its own base.
         dry_run: only say what would be done.
+        progress: is told how many of the conversations are in the journal.
 
     Raises:
         ConfigError: conversations are to come, and the settings keep no journal; or the scanner for secrets is not installed.
@@ -100,7 +102,7 @@ async def import_plan(folder: Folder, kind: str, plan: Plan, *, dry_run: bool = 
     decided = await _Decisions.of(home, base, wanted)
     steps = [*decided.steps, *await _apply(home, decided.changes, kind, dry_run)]
     failed = {step.path for step in steps if step.action == "conflict"}
-    heard, unheard = await _hear(home, plan.conversations, dry_run)
+    heard, unheard = await _hear(home, plan.conversations, dry_run, progress)
     if not dry_run:
         known = {key: was for key, was in decided.base.items() if was.path not in failed or base.get(key) == was}
         await _write_base(home, place, base, {**base, **known})
@@ -205,7 +207,7 @@ async def _apply(home: Folder, changes: Sequence[tuple[Step, _Change]], kind: st
 
 
 async def _hear(
-    home: Folder, conversations: Mapping[str, Conversation], dry_run: bool
+    home: Folder, conversations: Mapping[str, Conversation], dry_run: bool, progress: Progress
 ) -> tuple[tuple[Heard, ...], tuple[Left, ...]]:
     """Add to the journal what it lacks; a commit for each conversation."""
     journals, heard, left = home.journals, [], []
@@ -220,6 +222,7 @@ async def _hear(
             about = {"source": conversation.source, **({"name": conversation.title} if conversation.title else {})}
             await journals.append(session, new, about)
         heard.append(Heard(session, conversation.title, len(new), len(conversation.messages) - len(new)))
+        progress(len(heard), len(conversations))
     return tuple(heard), tuple(left)
 
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mdmemory.cli.tables import print_note, print_table
+from mdmemory.cli.tables import print_note, print_table, progress
 from mdmemory.cli.terminal import folder_option, json_option, opened, print_json, refuse_file, run
 
 if TYPE_CHECKING:
     from mdmemory.care.importing import Imported
 
+LONG = 50  # conversations: to write more takes a second
 KINDS = ("claude-code", "markdown", "basic-memory", "mem0", "chatgpt", "claude")
 
 
@@ -37,7 +38,8 @@ async def import_(kind: str, source: str, folder: str, dry_run: bool, as_json: b
     refuse_file(folder)
     plan = plan_import(kind, source)
     async with opened(folder) as memory:
-        imported = await import_plan(memory.folder, kind, plan, dry_run=dry_run)
+        with progress("Conversations", LONG) as tell:
+            imported = await import_plan(memory.folder, kind, plan, dry_run=dry_run, progress=tell)
     if as_json:
         print_json({"dry_run": dry_run, **asdict(imported)})
     else:

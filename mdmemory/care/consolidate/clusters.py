@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from mdmemory.backends.paths import owner
 from mdmemory.backends.protocol import File, etag_of
 from mdmemory.care.alike import alike, clusters
 from mdmemory.care.consolidate.queue import Place, Queue
+from mdmemory.care.progress import Progress
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.days import first_of
 from mdmemory.files.journal import SUMMARIES
@@ -32,8 +33,6 @@ MAX_BYTES: Final = 16_000  # of one file
 MAX_TOKENS: Final = 6_000  # of a cluster
 LEAST_OF_SMALLER, LEAST_OF_BOTH = 0.45, 0.2  # less than for a finding of the doctor, as a model judges, and then a person
 _LINK: Final = re.compile(r"\[\[([^\[\]|#\n]+)")
-Progress = Callable[[int, int], None]
-"""Is told how many are done, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from mdmemory.care.consolidate.clusters import Cluster, Ground, Progress, survey
+from mdmemory.care.consolidate.clusters import Cluster, Ground, survey
 from mdmemory.care.consolidate.drafting import draft
 from mdmemory.care.consolidate.proposal import Proposal, Settled
 from mdmemory.care.consolidate.queue import Place, Queue, places
 from mdmemory.care.consolidate.reply import SCHEMA, Suggestion, read_suggestions
 from mdmemory.care.consolidate.reviewing import accept
+from mdmemory.care.progress import Progress, unseen
 from mdmemory.errors import Conflict, InvalidReply, ModelUnavailable, NotThere, PermissionDenied
 from mdmemory.files.memory_file import parse
 from mdmemory.folder.any_folder import Folder
@@ -51,8 +52,8 @@ async def consolidate(
     *,
     limit: int = MAX_CLUSTERS,
     dry_run: bool = False,
-    looked: Progress = lambda done, total: None,
-    asked: Progress = lambda done, total: None,
+    looked: Progress = unseen,
+    asked: Progress = unseen,
 ) -> Report:
     """Have a model propose what becomes of files that say much the same; what it proposes waits for a person.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mdmemory.care.doctor.examination import Progress, examine, worst
+from mdmemory.care.doctor.examination import examine, worst
 from mdmemory.care.doctor.findings import Finding
 from mdmemory.care.doctor.fixes import fixes
 from mdmemory.care.doctor.index import FIXABLE, check_index
@@ -18,7 +18,7 @@ from mdmemory.files.changes import Create
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.known import INDEX
 
-__all__ = ["KINDS", "Finding", "Kind", "Level", "Progress", "examine", "fix", "fixes", "repair", "worst"]
+__all__ = ["KINDS", "Finding", "Kind", "Level", "examine", "fix", "fixes", "repair", "worst"]
 
 
 async def fix(folder: Folder, findings: Sequence[Finding], author: str = "doctor") -> list[Finding]:

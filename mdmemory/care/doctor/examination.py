@@ -16,6 +16,7 @@ from mdmemory.care.doctor.index import check_index
 from mdmemory.care.doctor.kinds import LEVELS, Level
 from mdmemory.care.doctor.names import check_alike, check_names, check_order
 from mdmemory.care.history import events
+from mdmemory.care.progress import Progress, unseen
 from mdmemory.errors import ConfigError, Unavailable
 from mdmemory.files.history import object_path
 from mdmemory.files.memory_file import parse
@@ -29,11 +30,9 @@ from mdmemory.recall.tokens import tokens
 
 READ_AT_ONCE = 100
 MAX_COMPARED_CHARS = 64_000  # of a file, for what says the same
-Progress = Callable[[int, int], None]
-"""Is told how many files are done, and how many there are."""
 
 
-async def examine(folder: Folder, progress: Progress = lambda done, total: None) -> list[Finding]:
+async def examine(folder: Folder, progress: Progress = unseen) -> list[Finding]:
     """Everything that is wrong or worth knowing: in the files, then in the index.
 
     Raises:
