@@ -93,6 +93,8 @@ async def test_secrets_of_earlier_versions(tmp_path: Path) -> None:
     await folder.apply([Replace("a.md", memory("Alpha", "the first", body=f"Key {key}."), (await etags(folder))["a.md"])], "me", "")
     (finding,) = [finding for finding in await examine(folder) if finding.code == "secret"]
     assert (finding.path, finding.line) == ("a.md", 7) and key not in finding.message
+    for body in ("Nothing.", "Nothing yet.", "Nothing again."):  # versions after it, which say nothing
+        await folder.apply([Replace("a.md", memory("Alpha", "the first", body=body), (await etags(folder))["a.md"])], "me", "")
     await folder.apply([Replace("a.md", A, (await etags(folder))["a.md"])], "me", "")
     (finding,) = [finding for finding in await examine(folder) if finding.code == "secret"]
     assert (finding.path, finding.line) == ("a.md", None) and "earlier version" in finding.message and key not in finding.message

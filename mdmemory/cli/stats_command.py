@@ -11,10 +11,7 @@ from mdmemory.cli.tables import print_table
 from mdmemory.cli.terminal import folder_option, json_option, opened, print_json, require_folder, run
 
 if TYPE_CHECKING:
-    from mdmemory.folder.any_folder import Folder
     from mdmemory.memory import Memory
-
-READ_AT_ONCE = 200
 
 
 @click.command()
@@ -49,13 +46,17 @@ async def stats(folder: str, as_json: bool) -> None:
 
 
 async def _counted(memory: Memory) -> dict[str, Any]:
+    from mdmemory.backends.protocol import File
     from mdmemory.care import history
     from mdmemory.folder.any_folder import parts_of
+    from mdmemory.folder.reading import read_all
     from mdmemory.render import estimate_tokens
 
     folder = memory.folder
     headers = [known.header for known in folder.files.values() if known.header is not None]
-    texts = [data.decode("utf-8", "replace") for data in await _contents(folder)]
+    tokens = 0
+    async for some in read_all(folder, folder.files):
+        tokens += sum(estimate_tokens(file.data.decode("utf-8", "replace")) for file in some.values() if isinstance(file, File))
     shown = (await folder.prompt_index()).text
     events = await history.events(folder)
     journals = [entry for part in parts_of(folder).values() for entry in part.catalog.journals.values()]
@@ -64,7 +65,7 @@ async def _counted(memory: Memory) -> dict[str, Any]:
         "files": len(folder.files),
         "types": dict(kinds.most_common()),
         "bytes": sum(known.size for known in folder.files.values()),
-        "tokens": sum(map(estimate_tokens, texts)),
+        "tokens": tokens,
         "pinned": sum(header.pinned for header in headers),
         "tagged": sum(bool(header.tags) for header in headers),
         "outdated": len(folder.outdated),
@@ -73,17 +74,6 @@ async def _counted(memory: Memory) -> dict[str, Any]:
         "journal": {"sessions": len(journals), "bytes": sum(entry.size for entry in journals)},
         "history": {"events": len(events), "since": f"{events[-1].at:%Y-%m-%d}" if events else None},
     }
-
-
-async def _contents(folder: Folder) -> list[bytes]:
-    """What the files hold that can be read."""
-    from mdmemory.backends.protocol import File
-
-    found, paths = list[bytes](), list(folder.files)
-    for start in range(0, len(paths), READ_AT_ONCE):
-        files = await folder.read_many(paths[start : start + READ_AT_ONCE])
-        found += [file.data for file in files.values() if isinstance(file, File)]
-    return found
 
 
 def _size(count: int) -> str:

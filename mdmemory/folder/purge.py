@@ -26,11 +26,11 @@ from mdmemory.folder.any_folder import Folder, backends_of, parts_of
 from mdmemory.folder.known import INDEX, is_markdown
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.purge_check import Left, beyond, what_is_left
-from mdmemory.folder.purge_targets import Targets, every_path, header_of, kept_contents, targets_of, trace, with_free_names
+from mdmemory.folder.purge_targets import Targets, every_path, header_of, targets_of, trace, with_free_names
+from mdmemory.folder.reading import kept_contents
 from mdmemory.folder.sweeping import SYNC, TRIES, named_by_syncs, named_in, own_files, read_whole, replace_log, sizes_of
 
 MIN_TEXT: Final = 4  # characters; a shorter text stands everywhere
-AT_ONCE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +196,8 @@ class _Purge:
         }
         etags = [etag for etag in there if target.wanted.is_text or etag in of_index]
         new: dict[str, bytes] = {}
-        for start in range(0, len(etags), AT_ONCE):
-            for etag, data in (await kept_contents(self._backend, etags[start : start + AT_ONCE])).items():
+        async for kept in kept_contents(self._backend, etags):
+            for etag, data in kept.items():
                 if (without := without_lines(data, target.wanted)) != data:
                     new[etag] = without
         return new

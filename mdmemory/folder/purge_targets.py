@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import PurePosixPath
 
 from mdmemory.backends.paths import collision_key
-from mdmemory.backends.protocol import LOG, Backend, File
+from mdmemory.backends.protocol import LOG, File
 from mdmemory.errors import InvalidArguments, InvalidMemoryFile
-from mdmemory.files.history import Intent, object_path, read_log
+from mdmemory.files.history import Intent, read_log
 from mdmemory.files.memory_file import Header, parse
 from mdmemory.files.purging import Wanted, a_file
 from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.reading import kept_contents
 from mdmemory.folder.recovery import moves_in
 from mdmemory.folder.sweeping import read_whole
 
@@ -85,7 +86,7 @@ async def trace(part: MemoryFolder, paths: Sequence[str]) -> Traced:
         if (intent.id, file.path) in dropped
         for etag in (file.before, file.after)
     ]
-    contents = [*(await kept_contents(part.backend, etags)).values()]
+    contents = [data async for kept in kept_contents(part.backend, etags) for data in kept.values()]
     now = await part.read_many(sorted(name for name in names if name in visible))
     contents += [file.data for file in now.values() if isinstance(file, File)]
     return Traced(frozenset(names), frozenset(dropped), tuple(contents))
@@ -120,13 +121,6 @@ def header_of(data: bytes) -> Header | None:
         return parse("", data).header
     except InvalidMemoryFile:
         return None
-
-
-async def kept_contents(backend: Backend, etags: Iterable[str | None]) -> dict[str, bytes]:
-    """What the history keeps under these etags."""
-    places = {object_path(etag): etag for etag in etags if etag}
-    found = await backend.read(dict.fromkeys(places)) if places else {}
-    return {places[place]: file.data for place, file in found.items() if isinstance(file, File) and file.etag == places[place]}
 
 
 def _of_files(intents: Sequence[Intent], paths: Collection[str], there: Collection[str]) -> set[tuple[str, str]]:

@@ -24,10 +24,10 @@ from mdmemory.files.memory_file import parse
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.entities import fold
 from mdmemory.folder.known import Known, etag_in
+from mdmemory.folder.reading import read_all
 from mdmemory.recall.tokens import terms_with_words
 from mdmemory.render import estimate_tokens
 
-READ_AT_ONCE: Final = 100
 MAX_FILES: Final = 8  # in a cluster
 MAX_BYTES: Final = 16_000  # of one file
 MAX_TOKENS: Final = 6_000  # of a cluster
@@ -108,9 +108,9 @@ async def survey(folder: Folder, queues: Mapping[str, Queue], limit: int, progre
     for prefix, queue in queues.items():
         place, seen = Place(prefix, parts[prefix]), _Seen()
         paths = [path for path in place.part.files if owner(prefix + path, parts) == prefix]
-        for start in range(0, len(paths), READ_AT_ONCE):
-            some = paths[start : start + READ_AT_ONCE]
-            await asyncio.to_thread(seen.add, await _read(place, some), folder.config.languages)
+        async for some in read_all(place.part, paths):
+            there = {path: file.data for path, file in some.items() if isinstance(file, File)}
+            await asyncio.to_thread(seen.add, there, folder.config.languages)
             done += len(some)
             progress(done, total)
         found += await _clusters(place, queue, seen, limit)

@@ -18,17 +18,16 @@ from mdmemory.care.doctor.names import check_alike, check_names, check_order
 from mdmemory.care.history import events
 from mdmemory.care.progress import Progress, unseen
 from mdmemory.errors import ConfigError, Unavailable
-from mdmemory.files.history import object_path
 from mdmemory.files.memory_file import parse
 from mdmemory.files.secrets import find_secrets
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.known import INDEX, etag_in
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.mounted_folder import MountedFolder
+from mdmemory.folder.reading import kept_contents, read_all
 from mdmemory.folder.search import filed
 from mdmemory.recall.tokens import tokens
 
-READ_AT_ONCE = 100
 MAX_COMPARED_CHARS = 64_000  # of a file, for what says the same
 
 
@@ -73,13 +72,13 @@ async def _examine(folder: MemoryFolder, progress: Callable[[int], None], *, is_
 
 async def _files(folder: MemoryFolder, progress: Callable[[int], None]) -> tuple[list[Finding], dict[str, frozenset[str]]]:
     """What is wrong with each file, and the terms of those that can be read."""
-    findings, terms, paths = list[Finding](), dict[str, frozenset[str]](), list(folder.files)
-    for start in range(0, len(paths), READ_AT_ONCE):
-        found = await folder.read_many(paths[start : start + READ_AT_ONCE])
+    findings, terms, done = list[Finding](), dict[str, frozenset[str]](), 0
+    async for found in read_all(folder, folder.files):
         own, held = await asyncio.to_thread(_checked, folder, found)  # to look for secrets takes a millisecond a page
         findings += own
         terms |= held
-        progress(start + len(found))
+        done += len(found)
+        progress(done)
     return findings, terms
 
 
@@ -90,9 +89,8 @@ def _checked(folder: MemoryFolder, found: Mapping[str, File | FileProblem]) -> t
         if known is None:  # deleted meanwhile
             continue
         findings += check_file(path, known, file, folder.types, today)
-        if (
-            isinstance(file, File) and known.header is not None and etag_in(known) in (None, file.etag)
-        ):  # else it was changed meanwhile
+        is_as_known = isinstance(file, File) and etag_in(known) in (None, file.etag)  # else it was changed meanwhile
+        if isinstance(file, File) and is_as_known and known.header is not None:
             body = parse(path, file.data).body[:MAX_COMPARED_CHARS]
             text = f"{known.header.name}\n{known.header.description}\n{body}"
             terms[path] = frozenset(tokens(text, folder.config.languages))
@@ -112,19 +110,16 @@ async def _history(folder: MemoryFolder) -> list[Finding]:
         for etag in (file.before, file.after)
         if etag and etag not in now and file.path != INDEX
     }
-    findings, etags = list[Finding](), list(named)
-    for start in range(0, len(etags), READ_AT_ONCE):
-        wanted = {object_path(etag): etag for etag in etags[start : start + READ_AT_ONCE]}
-        kept = await folder.backend.read(dict.fromkeys(wanted))
-        findings += await asyncio.to_thread(_secrets, {named[wanted[place]]: file for place, file in kept.items()})
+    findings = list[Finding]()
+    async for kept in kept_contents(folder.backend, named):
+        texts = [(named[etag], data.decode("utf-8", "replace")) for etag, data in kept.items()]
+        findings += await asyncio.to_thread(_secrets, texts)
     return list(dict.fromkeys(findings))
 
 
-def _secrets(files: Mapping[str, File | FileProblem]) -> list[Finding]:
-    there = {path: file.data.decode("utf-8", "replace") for path, file in files.items() if isinstance(file, File)}
-    return [
-        replace(finding, line=None) for path, text in there.items() for finding in secrets_in(path, text, ", in an earlier version")
-    ]
+def _secrets(texts: Sequence[tuple[str, str]]) -> list[Finding]:
+    """The secrets in earlier versions of files; of the line nobody knows any longer where it is."""
+    return [replace(finding, line=None) for path, text in texts for finding in secrets_in(path, text, ", in an earlier version")]
 
 
 def worst(findings: Sequence[Finding]) -> Level | None:

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from itertools import islice
-from typing import Final
 
 from mdmemory.backends.paths import check
 from mdmemory.backends.protocol import File, FileProblem, etag_of, problem_error
 from mdmemory.care.history.log import Event, FileEvent, Moment, events, find, moment
 from mdmemory.errors import NotThere
-from mdmemory.files.history import object_path
 from mdmemory.folder.any_folder import Folder, parts_of
-
-AT_ONCE: Final = 200  # objects in one round trip
+from mdmemory.folder.reading import kept_contents
 
 
 class Kept(Enum):
@@ -175,12 +172,8 @@ async def read_objects(folder: Folder, wanted: Iterable[tuple[str, str]]) -> dic
     """
     kept: dict[str, bytes] = {}
     for prefix, part in parts_of(folder).items():
-        etags = list(dict.fromkeys(etag for own, etag in wanted if own == prefix))
-        for start in range(0, len(etags), AT_ONCE):
-            places = {object_path(etag): etag for etag in etags[start : start + AT_ONCE]}
-            for place, file in (await part.backend.read(dict.fromkeys(places))).items():
-                if isinstance(file, File) and file.etag == places[place]:
-                    kept[places[place]] = file.data
+        async for some in kept_contents(part.backend, (etag for own, etag in wanted if own == prefix)):
+            kept |= some
     return kept
 
 
