@@ -74,6 +74,18 @@ async def test_an_accent_may_be_two_characters(tmp_path: Path) -> None:
     assert all("(purged) sails." in visible(tmp_path)[name].decode() for name in ("a.md", "b.md"))
 
 
+async def test_names_that_come_from_a_text_are_told(tmp_path: Path) -> None:
+    """D3: a title becomes a name in small letters, in which the exact text does not stand: such names are told, and no others."""
+    names = ("the-code-is-8341-a.md", "code-18341-a.md", "8341-all.md")
+    folder = on_disk(tmp_path, {name: memory("Code", body="It is 8341-A.") for name in names})
+    purged = await purge(folder, text="8341-A")
+    assert purged.left == () and purged.beyond[1:] == (
+        "names of files that read like it: the-code-is-8341-a.md; rename or purge them",
+    )
+    purged = await purge(folder, ["the-code-is-8341-a.md"])
+    assert purged.left == () and len(purged.beyond) == 1
+
+
 @pytest.mark.parametrize("text", ["purged", "(purged)", "urge"])
 async def test_the_mark_itself_can_not_be_purged(text: str, tmp_path: Path) -> None:
     """What stands in place of what goes would bring it back: refused before anything is changed."""

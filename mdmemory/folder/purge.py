@@ -25,7 +25,7 @@ from mdmemory.files.purging import MARK, Wanted, a_text, rewritten_log, rewritte
 from mdmemory.folder.any_folder import Folder, backends_of, parts_of
 from mdmemory.folder.known import INDEX, is_markdown
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.folder.purge_check import Left, beyond, what_is_left
+from mdmemory.folder.purge_check import Left, beyond, names_like, what_is_left
 from mdmemory.folder.purge_targets import Targets, every_path, header_of, targets_of, trace, with_free_names
 from mdmemory.folder.reading import kept_contents
 from mdmemory.folder.sweeping import SYNC, TRIES, named_by_syncs, named_in, own_files, read_whole, replace_log, sizes_of
@@ -99,6 +99,7 @@ async def purge(
         each for prefix, part in everywhere.items() for each in await what_is_left(part, targets[prefix].wanted, prefix, caches)
     ]
     far = [told for each in purges.values() for told in beyond(each.part.backend)]
+    far += [] if text is None else names_like(text, [prefix + path for prefix, part in everywhere.items() for path in part.files])
     commits, contents = (sum(count) for count in zip(*rewritten, strict=True))
     return Purged(tuple(files), commits, contents, messages, tuple(dict.fromkeys(left)), tuple(dict.fromkeys(far)))
 

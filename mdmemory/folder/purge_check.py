@@ -12,6 +12,7 @@ from typing import Final
 
 from mdmemory.backends.protocol import LOG, MAX_FILE_BYTES, Backend, File, Range
 from mdmemory.files.history import OBJECTS, PROPOSALS, TOMBSTONES, object_path, read_log
+from mdmemory.files.naming import slug
 from mdmemory.files.purging import Wanted
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.retention import RETAINED
@@ -21,6 +22,7 @@ AT_ONCE: Final = 100
 OVERLAP: Final = 65_536
 GIT: Final = ".git"
 IMPORTS: Final = ".mdmemory/import/"
+MAX_TOLD: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,14 @@ def beyond(backend: Backend) -> tuple[str, ...]:
     elif any((place / GIT).exists() for place in (root, *root.parents)):
         told.append("the git repository that the folder is in: its commits, if they have it, need git filter-repo")
     return tuple(told)
+
+
+def names_like(text: str, paths: Iterable[str]) -> list[str]:
+    """The names that may come from a text, as titles become names in small letters; it may be a word like another in them, too."""
+    words = f"-{slug(text)}-"
+    found = sorted(path for path in paths if words in f"-{'-'.join(slug(part) for part in path.removesuffix('.md').split('/'))}-")
+    more = f" and {len(found) - MAX_TOLD} more" if len(found) > MAX_TOLD else ""
+    return [f"names of files that read like it: {', '.join(found[:MAX_TOLD])}{more}; rename or purge them"] if found else []
 
 
 def _what(path: str, count: int) -> str:
