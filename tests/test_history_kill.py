@@ -27,7 +27,7 @@ from mdmemory.folder.sweeping import named_in
 
 __all__ = ["places"]
 Work = Callable[[MemoryFolder], Awaitable[object]]
-EVERY = 3  # system calls between two kills
+AT_EACH = pytest.param(1, marks=pytest.mark.slow, id="each call")  # system calls between two kills
 
 
 def killed(seed: Path, root: Path, call: int, work: Work) -> int:
@@ -65,7 +65,8 @@ def seed(places: Path) -> Path:
     return places / "seed"
 
 
-def test_killed_in_an_undo(seed: Path, places: Path) -> None:
+@pytest.mark.parametrize("every", [3, AT_EACH])
+def test_killed_in_an_undo(every: int, seed: Path, places: Path) -> None:
     """E6, M3: after a kill in an undo, the next open finds it done or not begun, its tombstone and its log with it."""
 
     async def undo(folder: MemoryFolder) -> None:
@@ -80,12 +81,13 @@ def test_killed_in_an_undo(seed: Path, places: Path) -> None:
         ends.add(is_back)
         assert ("tea.md" in read_tombstones((root / ".mdmemory/tombstones").read_bytes()).paths) != is_back
         check_history(root)
-        call += EVERY
+        call += every
     assert code == 0 and call > 60 and ends == {True, False}
 
 
+@pytest.mark.parametrize("every", [6, AT_EACH])
 @pytest.mark.parametrize("by_text", [True, False], ids=["a text", "a file"])
-def test_killed_in_a_purge(by_text: bool, seed: Path, places: Path) -> None:
+def test_killed_in_a_purge(by_text: bool, every: int, seed: Path, places: Path) -> None:
     """E6, D3: after a kill in a purge, the next open finds a folder that works, and the purge is finished by doing it again."""
 
     async def forget(folder: MemoryFolder) -> None:
@@ -101,11 +103,12 @@ def test_killed_in_a_purge(by_text: bool, seed: Path, places: Path) -> None:
         asyncio.run(forget(folder))
         check_history(root)
         assert holding(root, SECRET) == [] and (by_text or "home/locker.md" not in visible(root))
-        call += 2 * EVERY
+        call += every
     assert code == 0 and call > 60 and again == {True, False}
 
 
-def test_killed_while_the_history_is_shortened(seed: Path, places: Path) -> None:
+@pytest.mark.parametrize("every", [3, AT_EACH])
+def test_killed_while_the_history_is_shortened(every: int, seed: Path, places: Path) -> None:
     """E6: after a kill between the log's new beginning and the last object, the next open deletes what no line names."""
 
     async def drop(folder: MemoryFolder) -> None:
@@ -124,6 +127,6 @@ def test_killed_while_the_history_is_shortened(seed: Path, places: Path) -> None
         check_history(root)
         sizes.add(len(list((root / OBJECTS).iterdir())))
         asyncio.run(folder.apply([Create("new.md", memory("New"))], "agent:a", "Write"))
-        call += EVERY
+        call += every
     assert code == 0 and sizes == {3, 1}
     assert [event.files[0].kind for event in asyncio.run(history.events(folder))] == ["created", "deleted"]
