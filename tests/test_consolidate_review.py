@@ -16,7 +16,7 @@ from children import end, start
 from consolidating import LOSSY, MERGE, OTHERS, TEA, WHOLE, files_of, made, proposed, reply, tea, waiting, wish
 from folders import log_of, memory, on_disk
 from mounting import mounted, put
-from test_history_kill import EVERY, killed
+from test_history_kill import killed
 from test_recovery import healed, places
 
 from mdmemory import Config
@@ -160,7 +160,7 @@ def test_killed_while_it_is_accepted(places: Path) -> None:
         assert waits == [] if is_done else [each.stale for each in waits] == [""]
         assert is_done is False or asyncio.run(consolidate(on_disk(root))).clusters == ()
         ends.add(is_done)
-        call += EVERY
+        call += 3
     assert code == 0 and ends == {False, True}
 
 
