@@ -243,7 +243,7 @@ async def open_memory(
     """Open a memory: `async with open_memory("~/memory") as memory:`.
 
     Args:
-        location: a folder's path, a `file://`, `memory://`, `docker://` or `e2b://` URL, or a backend.
+        location: a folder's path, a `file://`, `memory://`, `docker://`, `e2b://` or `postgres://` URL, or a backend.
         mounts: other folders by the prefix under which they are seen, such as `{"team/": Mount("/srv/team")}`.
         model: chooses the files for hints, and says what of a conversation is to be remembered: a callable, or a string such as
             `openai:gpt-x`; None leaves hints to lexical recall, and remembering to the agent.

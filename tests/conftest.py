@@ -18,7 +18,7 @@ from watching import Pair, watched
 from mdmemory import Memory, Toolset, open_memory
 from mdmemory.backends.e2b import E2BShell
 
-pytest_plugins = ["engine", "browser"]
+pytest_plugins = ["engine", "browser", "database"]
 
 settings.register_profile("here", deadline=None)  # a busy machine is not a failure
 settings.register_profile("ci", deadline=None, derandomize=True)

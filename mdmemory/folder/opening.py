@@ -56,7 +56,7 @@ def _cache(backend: Backend, config: Config) -> Cache | None:
 
 
 def backend_of(location: Location) -> Backend:
-    """The backend for a folder's path, a `file://`, `memory://`, `docker://` or `e2b://` URL; a backend is its own.
+    """The backend for a path, or a `file://`, `memory://`, `docker://`, `e2b://` or `postgres://` URL; a backend is its own.
 
     Raises:
         ConfigError: the location can't be used.
@@ -88,6 +88,10 @@ def backend_of(location: Location) -> Backend:
             from mdmemory.backends.e2b import E2BBackend
 
             return E2BBackend.from_url(text)
+        case "postgres" | "postgresql":
+            from mdmemory.backends.postgres import PostgresBackend
+
+            return PostgresBackend.from_url(text)
         case scheme:
-            known = "a folder's path, a file://, memory://, docker:// or e2b:// URL, or a backend"
+            known = "a folder's path, a file://, memory://, docker://, e2b:// or postgres:// URL, or a backend"
             raise ConfigError(f"There is no backend for {scheme}:// locations. Give {known}.")

@@ -1,0 +1,82 @@
+"""The PostgreSQL server of the tests, one a worker: started by the project's script; where none can run, that is said loudly."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from engine import say_what_did_not_run
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "postgres"
+NOT_TESTED = "PostgreSQL was NOT tested"
+_numbers = itertools.count(1)
+
+
+class Server:
+    """A server of our own, which may be killed.
+
+    Attributes:
+        url: of its first database, as the user who owns everything.
+    """
+
+    def __init__(self) -> None:
+        self._above = Path(tempfile.mkdtemp(prefix="mdmemory-postgres-"))
+        self._above.chmod(0o711)  # it runs as another user
+        self.folder = self._above / "server"
+        self.url = self.start()
+
+    def start(self) -> str:
+        """Start it, or start it again."""
+        done = subprocess.run([SCRIPT, "start", self.folder], capture_output=True, text=True, check=False)
+        if done.returncode == 3:
+            pytest.skip(f"{NOT_TESTED}: {done.stderr.strip().splitlines()[-1]}")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        subprocess.run([SCRIPT, "kill", self.folder], check=True)
+
+    def stop(self) -> None:
+        """End it, and delete what it held."""
+        subprocess.run([SCRIPT, "stop", self.folder], capture_output=True, check=True)
+        shutil.rmtree(self._above)
+
+    def new_database(self) -> str:
+        """The URL of a database with nothing in it."""
+        name = f"test_{next(_numbers)}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self.url.removesuffix("/postgres") + f"/{name}"
+
+    def new_role(self, name: str) -> Callable[[str], str]:
+        """Make a role that may log in and nothing else; returns how a database's URL reads for it."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE ROLE {name} LOGIN".encode())
+        return lambda url: url.replace("//mdmemory@", f"//{name}@")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server that no test ends."""
+    server = Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def database(postgres: Server) -> str:
+    """The URL of a database of the test's own."""
+    return postgres.new_database()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say last and in red what did not run for want of a server."""
+    say_what_did_not_run(terminalreporter, NOT_TESTED)
