@@ -28,6 +28,7 @@ _NO_LOG_IN: Final = ("28000", "28P01", "3D000")
 _AGAIN: Final = ("40001", "40P01")  # of statements that stood in each other's way
 _MAX_TOLD: Final = 100_000
 T = TypeVar("T")
+Statement = tuple[str, Sequence[object]]
 
 
 class Lost(Unavailable):
@@ -45,11 +46,20 @@ class Database:
         self._is_set_up = False
         self._opening = asyncio.Lock()
 
-    async def rows(self, statement: str, values: Sequence[object], *, again: bool = True, then: str = "") -> list[tuple[Any, ...]]:
+    async def rows(
+        self,
+        statement: str,
+        values: Sequence[object],
+        *,
+        again: bool = True,
+        first: Statement | None = None,
+        then: str = "",
+    ) -> list[tuple[Any, ...]]:
         """Carry out one statement, as a transaction of its own.
 
         Args:
             again: whether it may be carried out twice, so that it is asked again when the answer was lost.
+            first: another statement and its values, to carry out before, in the same round trip.
             then: a statement about the folder, the first of `values`, to carry out afterwards, in the same round trip.
 
         Returns:
@@ -65,7 +75,8 @@ class Database:
             try:
                 if not await self._ready():
                     return []
-                return await self._asked(statement, values, then, give_up)
+                each = [*([first] if first else []), (statement, values), *([(then, values[:1])] if then else [])]
+                return await self._asked(each, 1 if first else 0, give_up)
             except Lost as error:
                 if not again or time.monotonic() + _PAUSE_S > give_up:
                     raise
@@ -114,22 +125,24 @@ class Database:
         except psycopg.Error as error:
             raise _explained(error) from error
 
-    async def _asked(self, statement: str, values: Sequence[object], then: str, give_up: float) -> list[tuple[Any, ...]]:
+    async def _asked(self, statements: Sequence[Statement], wanted: int, give_up: float) -> list[tuple[Any, ...]]:
+        """Carry out statements, each a transaction of its own, and return the rows of one of them."""
         import psycopg
         from psycopg_pool import PoolTimeout
 
         assert self._pool is not None
         try:
             async with self._pool.connection(timeout=max(0.1, give_up - time.monotonic())) as connection:
-                if not then:
-                    return await (await connection.execute(statement, values, binary=True)).fetchall()
+                if len(statements) == 1:
+                    return await (await connection.execute(*statements[0], binary=True)).fetchall()
                 async with connection.pipeline() as pipeline:
-                    cursor = await connection.execute(statement, values, binary=True)
-                    await (
-                        pipeline.sync()
-                    )  # what follows is a transaction of its own, which holds no lock while the first is written
-                    await connection.execute(then, values[:1])
-                    return await cursor.fetchall()
+                    cursors = []
+                    for statement, values in statements:
+                        cursors.append(await connection.execute(statement, values, binary=True))
+                        await (
+                            pipeline.sync()
+                        )  # the end of a transaction: what a later one waits for holds no lock of an earlier one
+                    return await cursors[wanted].fetchall()
         except PoolTimeout as error:
             raise Unavailable(_AWAY_TEXT) from error
         except psycopg.Error as error:

@@ -281,7 +281,7 @@ class MemoryFolder:
 
     async def recover(self) -> None:
         """Finish a commit that was cut short, if the log's end shows one; a folder that can't be written is left as it is."""
-        if self.is_read_only:
+        if self.is_read_only or (getattr(self.backend, "is_atomic", False) and not self.scanned):
             return
         async with self._lock:
             try:

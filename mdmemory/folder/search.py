@@ -40,15 +40,11 @@ class Search:
     async def files(self, query: str, limit: int, filters: Filters) -> list[Match]:
         """The files that answer, best first."""
         allowed = self._allowed(filters)
-        scorer = self._config.scorer
-        ranked = self._catalog.recall.rank(
-            query,
-            limit=max(limit, SCORED) if scorer and limit > 0 else limit,
-            now_ns=time.time_ns(),
-            half_life_days=self._config.half_life_days,
-            allowed=allowed,
-            similar=await self._similar(query, allowed),
-        )
+        scorer, half_life = self._config.scorer, self._config.half_life_days
+        most = max(limit, SCORED) if scorer and limit > 0 else limit
+        similar = await self._similar(query, allowed)
+        recall = await self._catalog.for_query(query, most, allowed, similar or ())
+        ranked = recall.rank(query, limit=most, now_ns=time.time_ns(), half_life_days=half_life, allowed=allowed, similar=similar)
         ranked = [item for item in ranked if item.path in self._catalog.files]  # others may know of more, through the cache
         if scorer and ranked:
             scores = await _given(scorer(query, await self._candidates(ranked)), "scorer")
@@ -64,7 +60,8 @@ class Search:
         """The passages that answer, best first."""
         allowed = self._allowed(filters)
         similar = await self._similar(query, allowed)
-        found = self._catalog.recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)
+        recall = await self._catalog.for_query(query, limit, allowed, similar or ())
+        found = recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)
         return [passage for passage in found if passage.path in self._catalog.files]
 
     def _allowed(self, filters: Filters) -> AbstractSet[str] | None:
@@ -101,11 +98,12 @@ class Search:
 
     async def _passage_texts(self, paths: Sequence[str]) -> dict[str, list[str]]:
         found = await self._read(paths)
+        recall = await self._catalog.for_query("", 0, None, paths)
         texts = {}
         for path, file in found.items():
             if isinstance(file, File):
                 lines = file.data.decode("utf-8", "replace").split("\n")
-                texts[path] = ["\n".join(lines[first - 1 : last]) for first, last in self._catalog.recall.lines(path)]
+                texts[path] = ["\n".join(lines[first - 1 : last]) for first, last in recall.lines(path)]
         return texts
 
     async def _candidates(self, ranked: Sequence[Ranked]) -> list[Candidate]:
