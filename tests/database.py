@@ -23,7 +23,7 @@ class Server:
     """A server of our own, which may be killed.
 
     Attributes:
-        url: of its first database, as the user who owns everything.
+        url: of its first database, as the user who owns it, and is no superuser.
     """
 
     def __init__(self) -> None:
@@ -49,18 +49,38 @@ class Server:
         subprocess.run([SCRIPT, "stop", self.folder], capture_output=True, check=True)
         shutil.rmtree(self._above)
 
+    def statements(self, since: int = 0) -> list[str]:
+        """What was asked of the databases that `log` was called for, without its values.
+
+        Args:
+            since: how many to leave out.
+        """
+        lines = (self.folder / "log").read_text("utf-8", "replace").splitlines()
+        found = [line.partition("LOG:  ")[2] for line in lines if "LOG:  execute" in line or "LOG:  statement" in line]
+        return [line.partition(": ")[2] for line in found][since:]
+
+    def log(self, url: str) -> None:
+        """Note every statement in a database from now on."""
+        with psycopg.connect(as_admin(url), autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET log_statement = 'all'".encode())
+
     def new_database(self) -> str:
         """The URL of a database with nothing in it."""
         name = f"test_{next(_numbers)}"
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
-        return self.url.removesuffix("/postgres") + f"/{name}"
+        return self.url.removesuffix("/mdmemory") + f"/{name}"
 
     def new_role(self, name: str) -> Callable[[str], str]:
         """Make a role that may log in and nothing else; returns how a database's URL reads for it."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE ROLE {name} LOGIN".encode())
         return lambda url: url.replace("//mdmemory@", f"//{name}@")
+
+
+def as_admin(url: str) -> str:
+    """A URL for the superuser."""
+    return url.replace("//mdmemory@", "//admin@")
 
 
 @pytest.fixture(scope="session")

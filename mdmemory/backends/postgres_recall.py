@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from mdmemory.backends.postgres_pool import Database
 from mdmemory.backends.term_tables import Kept, Lookup, Noted
 
-MAX_TERM_BYTES: Final = 1000  # longer ones are no words, and PostgreSQL takes none of more than 2,046
+MAX_TERM_BYTES: Final = 1000  # PostgreSQL takes none of more than 2,046, so of longer ones there is a hash
 _FIND = "SELECT * FROM mdmemory.find(%s, %s, %s::text[], %s::text[], %s, %s::text[], %s::text[], %s::bigint[])"
 _KINDS = "text text bigint bigint text integer integer text text text text text text"
 _NOTE = f"SELECT mdmemory.note(%s, %s, {', '.join(f'%s::{kind}[]' for kind in _KINDS.split())})"
@@ -37,8 +38,8 @@ class PostgresTerms:
     ) -> Lookup:
         """Look up terms, as `TermTables.find`."""
         only = None if allowed is None else list(allowed)
-        asked = [term for term in terms if _is_word(term)]
-        values = (self._folder, self.form, asked, only, limit, list(also), list(have), list(have.values()))
+        asked = {_lexeme(term): term for term in terms}
+        values = (self._folder, self.form, list(asked), only, limit, list(also), list(have), list(have.values()))
         first = (_NOTE, self._noted(noting)) if noting else None
         rows = await self._database().rows(_FIND, values, first=first)
         days, speakers, holding = dict[int, tuple[int, int]](), dict[str, tuple[int, int, int]](), dict.fromkeys(terms, 0)
@@ -50,7 +51,7 @@ class PostgresTerms:
                 case "speaker":
                     speakers[path] = number, mtime_ns, seq
                 case "term":
-                    holding[path] = number
+                    holding[asked[path]] = number
                 case _:
                     (found if kind == "found" else others).append(Kept(path, seq, day, mtime_ns, *texts))
         return Lookup(days, speakers, holding, found, others)
@@ -65,10 +66,10 @@ class PostgresTerms:
 
 
 def _terms(file: Noted) -> str:
-    """Each term once: by itself, and with the field that it counts more in."""
-    fields = {"n:": file.name.split(), "a:": file.about.split(), "": f"{file.name} {file.about} {file.body}".split()}
-    return " ".join({prefix + term for prefix, terms in fields.items() for term in terms if _is_word(term)})
+    """Each term once."""
+    return " ".join({_lexeme(term) for term in f"{file.name} {file.about} {file.body}".split()})
 
 
-def _is_word(term: str) -> bool:
-    return len(term.encode()) <= MAX_TERM_BYTES
+def _lexeme(term: str) -> str:
+    data = term.encode()
+    return term if len(data) <= MAX_TERM_BYTES else hashlib.sha256(data).hexdigest()

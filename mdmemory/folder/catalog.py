@@ -86,6 +86,11 @@ class Catalog:
         """What ranks the files for a query; see `recall.source.Part.prepared`."""
         return await self.recall.for_query(query, limit, allowed, also)
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the backend keeps what recall knows, so that no cache here can be damaged."""
+        return self._tables is not None
+
     async def note(self) -> None:
         """Have the backend keep what was read, where it does: others need not read it then."""
         if isinstance(self.recall, RemoteIndex):

@@ -16,6 +16,7 @@ from mdmemory.files.memory_file import Header
 from mdmemory.folder.catalog import Catalog
 from mdmemory.folder.catalogs import Catalogs
 from mdmemory.folder.known import Known
+from mdmemory.recall.cache import CACHE_ERRORS
 from mdmemory.recall.filters import Filed, Filters, narrow, outdated
 from mdmemory.recall.ranking import Match, Ranked, RankedPassage
 from mdmemory.recall.similarity import Vectors
@@ -123,6 +124,20 @@ class Search:
         known = self._catalog.files[item.path]
         header = header_of(item.path, known)
         return Match(item.path, header.name, header.description, header.type, item.score, moment(known.mtime_ns), item.explain)
+
+
+async def despite_damage(
+    catalog: Catalog, refresh: Callable[[], Awaitable[object]], search: Callable[[], Awaitable[Answer]]
+) -> Answer:
+    """What a search finds; a damaged cache is made anew, and one that can't be written is then in memory."""
+    for _ in range(0 if catalog.is_remote else 2):
+        try:
+            if not catalog.is_lost:
+                return await search()
+        except CACHE_ERRORS as error:
+            catalog.lose(error)
+        await refresh()
+    return await search()
 
 
 def filed(files: Mapping[str, Known], mount_of: Callable[[str], str]) -> list[Filed]:

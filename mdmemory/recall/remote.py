@@ -63,11 +63,12 @@ class RemoteIndex:
         """What a query is asked of, brought by one round trip."""
         await self.note(fewest=NOTED_AT_ONCE)
         read = list(self._read.values())
-        have = {path: seq for path, (seq, _) in self._entries.items()}
+        held = dict(self._entries)  # another query may drop some meanwhile
+        have = {path: seq for path, (seq, _) in held.items()}
         terms = tuple(terms_with_words(query, self.languages))
         lookup = await self._tables.find(terms, how_many(limit), allowed, also=also, have=have, noting=read)
         self._noted(read)
-        entries = {kept.path: self._entry(kept) for kept in (*lookup.found, *lookup.also)}
+        entries = {each.path: self._entry(each) or held[each.path][1] for each in (*lookup.found, *lookup.also)}
         while self._kept > KEPT_TERMS and self._entries:
             self._drop(next(iter(self._entries)))
         return LookedUp(self.languages, lookup, entries)
@@ -81,16 +82,15 @@ class RemoteIndex:
             if self._read.get(file.path) is file:
                 del self._read[file.path]
 
-    def _entry(self, kept: Kept) -> Entry:
-        seq, entry = self._entries.get(kept.path, (-1, None))
-        if entry is None or kept.units is None or seq != kept.seq:
-            if kept.units is None:
-                raise ValueError(f"the words of {kept.path} are neither here nor were they sent")
-            words = Words(kept.day, 0, kept.speakers, kept.units, kept.name or "", kept.about or "", kept.body or "")
-            entry = entry_of(words, kept.mtime_ns, self.languages)
-            self._drop(kept.path)
-            self._entries[kept.path] = kept.seq, entry
-            self._kept += entry.length
+    def _entry(self, kept: Kept) -> Entry | None:
+        """What was sent of a file; None where it was not, as it is here."""
+        if kept.units is None:
+            return None
+        words = Words(kept.day, 0, kept.speakers, kept.units, kept.name or "", kept.about or "", kept.body or "")
+        entry = entry_of(words, kept.mtime_ns, self.languages)
+        self._drop(kept.path)
+        self._entries[kept.path] = kept.seq, entry
+        self._kept += entry.length
         return entry
 
     def _drop(self, path: str) -> None:

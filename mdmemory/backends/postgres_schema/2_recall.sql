@@ -17,7 +17,7 @@ CREATE TABLE mdmemory.recall (
     name text NOT NULL, -- this and what follows: terms, parted by spaces
     about text NOT NULL,
     body text NOT NULL,
-    terms tsvector NOT NULL, -- each term once; those of the name and of the description also with n: and a: before them
+    terms tsvector NOT NULL, -- each term once
     PRIMARY KEY (folder, form, path),
     FOREIGN KEY (folder, path) REFERENCES mdmemory.file ON DELETE CASCADE ON UPDATE CASCADE
 );
@@ -122,12 +122,15 @@ CREATE FUNCTION mdmemory.best(of_folder bigint, note_form text, terms text[], fi
 RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT coalesce(array_agg(path ORDER BY weight DESC, path), '{}') FROM (
         SELECT path, sum(weight) AS weight FROM (
-            SELECT recall.path, field.weight * ln(1 + files::float8 / count(*) OVER (PARTITION BY each.term, field.prefix)) AS weight
-            FROM unnest(terms) AS each (term)
-            CROSS JOIN (VALUES ('', 1), ('a:', 2), ('n:', 4)) AS field (prefix, weight)
-            JOIN mdmemory.recall AS recall ON recall.folder = of_folder AND recall.form = note_form
-                AND recall.terms @@ mdmemory.lexeme(field.prefix || each.term)
-            WHERE allowed IS NULL OR recall.path = ANY (allowed)
+            SELECT held.path, ln(1 + files::float8 / count(*) OVER (PARTITION BY each.term)) * CASE
+                WHEN each.term = ANY (string_to_array(held.name, ' ')) THEN 4
+                WHEN each.term = ANY (string_to_array(held.about, ' ')) THEN 2 ELSE 1 END AS weight
+            FROM unnest(terms) AS each (term) CROSS JOIN LATERAL (
+                SELECT recall.path, recall.name, recall.about FROM mdmemory.recall AS recall
+                WHERE recall.folder = of_folder AND recall.form = note_form AND recall.terms @@ mdmemory.lexeme(each.term)
+                OFFSET 0 -- by the index, term by term: the planner would rather unpack the terms of each file
+            ) AS held
+            WHERE allowed IS NULL OR held.path = ANY (allowed)
         ) AS holding
         GROUP BY path ORDER BY weight DESC, path LIMIT wanted
     ) AS best
