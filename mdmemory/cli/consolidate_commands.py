@@ -14,8 +14,9 @@ from mdmemory.cli.terminal import asking, command_on, folder_option, json_option
 from mdmemory.errors import MdmemoryError
 
 if TYPE_CHECKING:
-    from mdmemory.care.consolidate import Proposal, Report
+    from mdmemory.care.consolidate import Report
     from mdmemory.folder.any_folder import Folder
+    from mdmemory.folder.proposals import Proposal
 
 LONG = 500  # files: to read more takes a second
 CHOICES = {"a": "accept", "r": "reject", "e": "edit", "s": "skip", "q": "quit"}
@@ -120,7 +121,7 @@ async def review(id: str | None, folder: str, decision: str | None, yes: bool, a
     Without ID, on a terminal, one proposal after the other is shown, to accept, reject, edit or skip; else they are listed. With ID
     one is shown as a diff, with what would be lost.
     """
-    from mdmemory.care.consolidate import find_proposal, list_proposals
+    from mdmemory.folder.proposals import find_proposal, list_proposals
 
     require_folder(folder)
     if id is None and decision is not None:
@@ -174,7 +175,7 @@ async def _walk(folder: Folder, waiting: Sequence[Proposal], answer: _Answer) ->
 
 async def _decide(folder: Folder, proposal: Proposal, decision: str, answer: _Answer) -> Proposal:
     """Accept, reject or edit it; the proposal as it is then."""
-    from mdmemory.care.consolidate import accept, edit, reject
+    from mdmemory.folder.proposals import accept, edit, reject
 
     if decision == "reject":
         await reject(folder, proposal)
@@ -217,8 +218,8 @@ def _edited(proposal: Proposal) -> dict[str, str]:
 def _show(proposal: Proposal) -> None:
     """A proposal as a diff, and what is lost."""
     click.echo(f"{click.style(one_line(proposal.title), bold=True)}\n{one_line(proposal.reason)}\n")
-    for change in proposal.changes:
-        print_diff(change.text)
+    for diff in proposal.diffs.values():
+        print_diff(diff)
     losses, reworded = proposal.losses, sum(line.is_reworded for line in proposal.losses.lines)
     told = [(f"{line.path}:{line.line}", f"gone: {line.text}") for line in losses.lines if not line.is_reworded]
     told += [("", f"reworded: {reworded} line{'s' * (reworded != 1)}")] if reworded else []

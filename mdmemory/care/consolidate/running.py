@@ -12,14 +12,14 @@ from typing import Final
 
 from mdmemory.care.consolidate.clusters import Cluster, Ground, survey
 from mdmemory.care.consolidate.drafting import draft
-from mdmemory.care.consolidate.proposal import Proposal, Settled
-from mdmemory.care.consolidate.queue import Place, Queue, places
 from mdmemory.care.consolidate.reply import SCHEMA, Suggestion, read_suggestions
-from mdmemory.care.consolidate.reviewing import accept
 from mdmemory.care.progress import Progress, unseen
 from mdmemory.errors import Conflict, InvalidReply, ModelUnavailable, NotThere, PermissionDenied
 from mdmemory.files.memory_file import parse
 from mdmemory.folder.any_folder import Folder
+from mdmemory.folder.proposals.proposal import Proposal, Settled
+from mdmemory.folder.proposals.queue import Place, Queue, places
+from mdmemory.folder.proposals.reviewing import accept
 from mdmemory.models import Model, Reply
 from mdmemory.render import render
 

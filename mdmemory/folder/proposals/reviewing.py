@@ -1,4 +1,4 @@
-"""What a person does with a proposal: accept, reject, or say it in words of their own. Floor 4."""
+"""What a person does with a proposal: accept, reject, or say it in words of their own. Floor 3."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from mdmemory.backends.protocol import etag_of
-from mdmemory.care.consolidate.proposal import Proposal, Settled
-from mdmemory.care.consolidate.queue import Place, find_proposal, places
 from mdmemory.errors import BackendError, Conflict, InvalidArguments, InvalidMemoryFile, MdmemoryError, NotThere, PermissionDenied
-from mdmemory.files.changes import Change, Create, Delete, Replace
 from mdmemory.files.memory_file import encode, parse
 from mdmemory.folder.any_folder import Folder
+from mdmemory.folder.proposals.proposal import Proposal, Settled
+from mdmemory.folder.proposals.queue import Place, find_proposal, places
 from mdmemory.folder.settle import Applied
 
 logger = logging.getLogger("mdmemory")
@@ -44,7 +42,7 @@ async def accept(folder: Folder, proposal: Proposal | str, *, force: bool = Fals
         raise PermissionDenied(f"Proposal {proposal.id} needs an explicit yes: {proposal.guard}. Nothing was written.")
     told = f"{proposal.kind} {proposal.id}{', edited' * proposal.is_edited}: {proposal.reason}"
     try:
-        applied = await folder.apply(_changes(proposal), AUTHOR, " ".join(told.split())[:500])
+        applied = await folder.apply(proposal.changes, AUTHOR, " ".join(told.split())[:500])
     except MdmemoryError as error:
         if not isinstance(error, (Conflict, NotThere)):
             raise
@@ -115,15 +113,3 @@ async def _waiting(folder: Folder, proposal: Proposal | str) -> tuple[Place, Pro
 def _stale(proposal: Proposal) -> Conflict:
     told = f"Proposal {proposal.id} is out of date: {proposal.stale}. Nothing was changed: reject it, or consolidate anew."
     return Conflict(next(iter(proposal.texts)), None, reason=told)
-
-
-def _changes(proposal: Proposal) -> list[Change]:
-    changes: list[Change] = []
-    for path, (before, after) in proposal.texts.items():
-        if after is None:
-            changes.append(Delete(path, proposal.sources[path], absorbed=True))
-        elif before is None:
-            changes.append(Create(path, after.encode()))
-        else:
-            changes.append(Replace(path, after.encode(), etag_of(before.encode())))
-    return changes

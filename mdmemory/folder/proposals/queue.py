@@ -1,4 +1,4 @@
-"""The queue: proposals wait beside the history of the folder whose files they change, until a person has decided. Floor 4.
+"""The queue: proposals wait beside the history of the folder whose files they change, until a person has decided. Floor 3.
 
 One file holds them, `.mdmemory/proposals`, a line each: on every backend it is one read. It is replaced on the condition that it is
 as it was read, so that no decision undoes another that was made at the same time.
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mdmemory.backends.protocol import ABSENT, MAX_FILE_BYTES, FileProblem, Put, problem_error
-from mdmemory.care.consolidate.proposal import Proposal, Settled, line_of, read_lines
 from mdmemory.errors import Conflict, InvalidArguments, NotThere, PermissionDenied, Unavailable
 from mdmemory.files.history import PROPOSALS
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.proposals.proposal import Proposal, Settled, line_of, read_lines
 
 MAX_WAITING: Final = 100
 MAX_SETTLED: Final = 2_000

@@ -1,4 +1,4 @@
-"""A proposal: a patch of a few files that waits for a person, and how it is written down. Floor 4, no input or output."""
+"""A proposal: a patch of a few files that waits for a person, and how it is written down. Floor 3, no input or output."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, get_args
 
 from mdmemory.backends.protocol import etag_of
-from mdmemory.care.consolidate.losses import Losses, measure
-from mdmemory.care.history import FileDiff
+from mdmemory.files.changes import Change, Create, Delete, Replace
+from mdmemory.files.diffs import unified
 from mdmemory.files.safety import instructions_in
+from mdmemory.folder.proposals.losses import Losses, measure
 
 Kind = Literal["merge", "split", "rewrite", "retire"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -65,9 +66,22 @@ class Proposal:
         return {path: etag_of(after.encode()) for path, (_, after) in self.texts.items() if after is not None}
 
     @property
-    def changes(self) -> tuple[FileDiff, ...]:
-        """Each file before and after; its `text` is a diff."""
-        return tuple(FileDiff(path, _bytes(before), _bytes(after)) for path, (before, after) in self.texts.items())
+    def diffs(self) -> Mapping[str, str]:
+        """Each file before and after, as `diff -u` shows them, by path."""
+        return {path: unified(path, _bytes(before), _bytes(after)) for path, (before, after) in self.texts.items()}
+
+    @property
+    def changes(self) -> list[Change]:
+        """What `apply` does when it is accepted; a file that has changed since is a conflict."""
+        changes: list[Change] = []
+        for path, (before, after) in self.texts.items():
+            if after is None:
+                changes.append(Delete(path, self.sources[path], absorbed=True))
+            elif before is None:
+                changes.append(Create(path, after.encode()))
+            else:
+                changes.append(Replace(path, after.encode(), self.sources[path]))
+        return changes
 
     @property
     def is_stale(self) -> bool:
@@ -115,8 +129,7 @@ class Proposal:
         lost = {"share": round(losses.share, 3), "details": losses.details, "words": losses.words, "lines": lines}
         about = {"id": self.id, "kind": self.kind, "title": self.title, "reason": self.reason, "at": self.at.isoformat()}
         state = {"stale": self.stale or None, "guard": self.guard or None, "edited": self.is_edited}
-        diffs = {each.path: each.text for each in self.changes}
-        return {**about, **state, "sources": self.sources, "lost": lost, "new": losses.new, "diff": diffs}
+        return {**about, **state, "sources": self.sources, "lost": lost, "new": losses.new, "diff": self.diffs}
 
 
 @dataclass(frozen=True, slots=True)
