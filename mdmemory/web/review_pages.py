@@ -1,4 +1,4 @@
-"""What waits for a person: proposals of consolidation, what each would lose, and the decision. Floor 6."""
+"""What waits for a person: proposals, where each comes from, what it would lose, and the decision. Floor 6."""
 
 from __future__ import annotations
 

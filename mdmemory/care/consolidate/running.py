@@ -93,8 +93,8 @@ async def _settled(place: Place, *, keep: bool) -> Queue:
     def tidied(queue: Queue) -> Queue:
         for each in queue.waiting:
             if place.is_in_place(each):
-                queue = queue.without(each.id, Settled(each.id, "accepted", frozenset(each.results.values())))
-            elif each.stale:
+                queue = queue.without(each.id, *each.when_accepted)
+            elif each.stale and not each.sessions:  # what was drawn from a conversation is drawn only once
                 sources = set(each.sources.values())  # which may be asked about again, also where another file is in the way
                 asked_anew = tuple(one for one in queue.settled if one.status != "asked" or not one.etags & sources)
                 queue = Queue(queue.without(each.id).waiting, asked_anew)
