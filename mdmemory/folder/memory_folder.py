@@ -27,7 +27,7 @@ from mdmemory.folder.appending import append
 from mdmemory.folder.commit import Commit, Plan, bytes_of, index_text, is_news, listed_outside, overtaken, with_index
 from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
-from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, permit, read_only
+from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, nobody, permit, read_only
 from mdmemory.folder.retention import Retention
 from mdmemory.folder.search import Search, despite_damage
 from mdmemory.folder.settle import Applied, Rules, check_change, moves_of, settle
@@ -201,7 +201,7 @@ class MemoryFolder:
         Args:
             author: who proposes, such as `agent:session-1` or `person`; what an `agent:` creates must be a typed memory file.
             reason: why, in a few words; it goes into the history.
-            dry_run: only say what would be written.
+            dry_run: only say what would be written; nobody is asked for consent.
             plain: agents may make files without frontmatter too, and text files that are no Markdown; no memory files, but kept.
 
         Raises:
@@ -210,7 +210,7 @@ class MemoryFolder:
         """
         for change in changes:
             check_change(change, plain)
-        await permit(changes, author, self._policy, self._confirm)
+        await permit(changes, author, self._policy, nobody if dry_run else self._confirm)
         async with self._lock:
             return await shielded(self._apply(changes, author, reason, dry_run, plain))
 
