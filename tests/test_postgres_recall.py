@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from database import Server
+from database import Server, as_admin
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_recall_quality import CORPUS, EXPECTED
@@ -19,6 +19,7 @@ from mdmemory import Config, Create, Memory, Mount, Replace, open_memory
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.postgres import PostgresBackend
 from mdmemory.backends.protocol import Put
+from mdmemory.folder.purge import purge
 
 _numbers = itertools.count()
 LANGUAGES = Config(languages=("english", "german"))
@@ -182,6 +183,32 @@ async def test_what_is_kept_counts_only_for_the_same_bytes(place: str, url: str)
         await backend.close()
     async with open_memory(place) as memory:
         assert [m.path for m in await memory.search("oolong")] == ["project/tea.md"] and await memory.search("sencha") == []
+
+
+async def test_what_is_purged_is_in_no_table(place: str, url: str) -> None:
+    """M7: a text that is purged is found in no table, words of it included; what the database keeps for a while is said."""
+    async with open_memory(place) as memory:
+        await save(memory, tea="Alice drinks xylophonic sencha.", dog="A dog.")
+        await save(memory, tea="Alice drinks xylophonic oolong.")
+        await memory.search("xylophonic")
+        assert rows_with(url, "xylophon") != []
+        purged = await purge(memory.folder, text="xylophonic")
+        assert purged.left == () and any("vacuumed" in told for told in purged.beyond)
+        assert rows_with(url, "xylophon") == []
+        assert [m.path for m in await memory.search("dog")] == ["project/dog.md"]
+
+
+def rows_with(url: str, text: str) -> list[str]:
+    """The tables in which it stands, in clear or as bytes."""
+    found = []
+    with psycopg.connect(as_admin(url), autocommit=True) as connection:
+        names = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'mdmemory'").fetchall()
+        for (name,) in names:
+            forms = [text, text.encode().hex()]
+            query = f"SELECT 1 FROM mdmemory.{name} AS each WHERE each::text LIKE ANY (%s) LIMIT 1"
+            if connection.execute(query.encode(), [[f"%{form}%" for form in forms]]).fetchone():
+                found.append(name)
+    return found
 
 
 async def test_vectors_are_used_where_they_are_given(place: str) -> None:

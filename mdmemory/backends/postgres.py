@@ -53,6 +53,7 @@ class PostgresBackend:
     """
 
     is_atomic = True  # a commit is done as a whole or not at all, so none is ever found cut short
+    holds_on_to = "what the database keeps for a while: replaced rows until it is vacuumed, its write-ahead log, replicas, backups"
 
     def __init__(self, address: str, folder: str) -> None:
         if not folder or len(folder.encode()) > MAX_FOLDER_BYTES or paths.fault(folder):

@@ -128,7 +128,8 @@ class Backend(Protocol):
     `watchable_root: Path`, so that the system tells what changes there and a look at a quiet folder needs no scan; one that is told
     of changes by other means says whether there may be any, as `has_news: bool`. One whose bytes stay somewhere says where, as
     `location: str`, so that what is known of the files is kept from one process to the next; or it keeps that itself and searches
-    in it, see `term_tables.py`: `term_tables(form: str) -> TermTables`. One whose commits can't be cut short has `is_atomic`.
+    in it, see `term_tables.py`: `term_tables(form: str) -> TermTables`. One whose commits can't be cut short has `is_atomic`, and
+    one that keeps deleted bytes for a while says so to whoever purges them, as `holds_on_to: str`.
     """
 
     async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:

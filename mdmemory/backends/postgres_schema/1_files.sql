@@ -232,6 +232,7 @@ BEGIN
         RETURN NULL;
     END IF;
     DELETE FROM mdmemory.tail WHERE folder = of_folder AND path = of_path;
+    DELETE FROM mdmemory.recall WHERE folder = of_folder AND path = of_path; -- words that were taken out of a file are nowhere then
     UPDATE mdmemory.file SET size = octet_length(new_data), mtime_ns = mdmemory.now_ns(), seq = next, etag = new_etag, data = new_data
         WHERE folder = of_folder AND path = of_path;
     RETURN (0, octet_length(new_data) - old.size);
