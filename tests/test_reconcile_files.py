@@ -1,0 +1,126 @@
+"""Two folders kept together: exact bytes, what can't be on the other side, and how many calls it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reconciling import Two, contents, edit, keep, note, same, synced_folders
+
+from mdmemory.backends.local import LocalBackend
+from mdmemory.backends.memory import MemoryBackend
+from mdmemory.care.reconcile.state import place_of
+
+BROKEN = b"---\nname: a\nname: b\n---\n"
+ODD = {
+    "bom.md": b"\xef\xbb\xbf" + note("BOM"),
+    "crlf.md": note("CRLF").replace(b"\n", b"\r\n"),
+    "broken.md": BROKEN,
+    "plain.md": b"no frontmatter, no final newline",
+    "empty.md": b"",
+    "sub/deep/Käse.md": note("Umlaut", "你好\r\nmixed\n"),
+}
+
+
+__all__ = ["synced_folders"]
+
+
+async def test_nothing_changed_is_one_look_at_each_side(two: Two) -> None:
+    """A sync of which nothing comes scans both once, and reads what it noted the last time and no other file."""
+    await two.sync()
+    assert await two.sync() == []
+    here, there = two.backends
+    assert (here.calls, here.paths) == (["read", "scan"], [place_of("other")]) and there.calls == ["scan"]
+
+
+async def test_many_changes_are_few_round_trips(two: Two) -> None:
+    """Two hundred changed files take as many calls as two do, but for a look at those that were there."""
+    counts = []
+    for number in (1, 100):
+        for file in range(number):
+            await keep(two.here, f"more{file}.md", note(f"More{file}", f"{number}\n"))
+            await keep(two.there, f"others{file}.md", note(f"Others{file}", f"{number}\n"))
+        assert len(await two.sync()) == 2 * number
+        counts.append([len(backend.calls) for backend in two.backends])
+    assert sum(counts[1]) <= sum(counts[0]) + 2 and sum(counts[0]) <= 16
+    await same(two)
+
+
+async def test_bytes_are_exact_both_ways(tmp_path: Path) -> None:
+    """Byte order mark, CRLF, broken frontmatter, plain and empty files travel as they are, and changes to them too."""
+    two = Two(LocalBackend(tmp_path / "here"), MemoryBackend())
+    for number, (path, data) in enumerate(ODD.items()):
+        await edit(two.here if number % 2 else two.there, path, data)
+    assert sorted(step[0] for step in await two.sync()) == ["create"] * len(ODD)
+    assert await contents(two.there) == ODD
+    await same(two)
+    for number, (path, data) in enumerate(ODD.items()):
+        await edit(two.there if number % 2 else two.here, path, data + b"more\r\n")
+    await two.sync()
+    assert await contents(two.here) == {path: data + b"more\r\n" for path, data in ODD.items()}
+    await same(two)
+    await two.close()
+
+
+async def test_what_can_not_be_on_the_other_side_is_left_and_said(tmp_path: Path) -> None:
+    """Twins by name, what is no UTF-8, what is too large, links and pictures stop nothing else, and are said."""
+    two = Two(LocalBackend(tmp_path / "here"), MemoryBackend())
+    root = tmp_path / "here"
+    await keep(two.here, "good.md", note("Good"))
+    await keep(two.there, "Readme.md", note("Readme"))
+    for path, data in {"readme.md": b"x", "latin.md": b"\xe4\xf6", "big.md": b"x" * 5_300_000, "p.png": b"p"}.items():
+        (root / path).write_bytes(data)
+    (root / "a-b.md").write_bytes(b"one")
+    (root / "a b.md").write_bytes(b"two")
+    (root / "link.md").symlink_to("good.md")
+    done = await two.synced()
+    found = {step.path: (step.action, step.reason) for step in done.steps}
+    assert found["good.md"][0] == "create" and found["a b.md"][0] == "create"
+    assert {path for path, (action, _) in found.items() if action == "left"} == {
+        "a-b.md", "readme.md", "Readme.md", "latin.md", "big.md"}  # fmt: skip
+    assert "UTF-8" in found["latin.md"][1] and "5 MiB" in found["big.md"][1] and "taken for" in found["a-b.md"][1]
+    assert done.notes and "link.md, p.png" in done.notes[0] and done.needs_person
+    assert (await two.synced()).notes == ()
+    await two.close()
+
+
+async def test_what_can_not_be_looked_at_is_not_deleted(tmp_path: Path) -> None:
+    """D1: a file or folder that became a link is left on the other side."""
+    two = Two(LocalBackend(tmp_path / "here"), MemoryBackend())
+    for path in ("a.md", "b/c.md", "d.md"):
+        await keep(two.here, path, note(path))
+    await two.sync()
+    (tmp_path / "here/a.md").unlink()
+    (tmp_path / "here/a.md").symlink_to("d.md")
+    (tmp_path / "here/b").rename(tmp_path / "elsewhere")
+    (tmp_path / "here/b").symlink_to(tmp_path / "elsewhere")
+    assert [step[0] for step in await two.sync()] == ["left", "left"]
+    assert len(two.there.files) == 3
+    await two.close()
+
+
+async def test_a_thousand_files_in_bounded_commits(tmp_path: Path) -> None:
+    """A first sync of a thousand files writes two hundred at once."""
+    two = Two(LocalBackend(tmp_path / "here"), MemoryBackend())
+    (tmp_path / "here").mkdir()
+    for number in range(1000):
+        (tmp_path / f"here/n{number:04}.md").write_bytes(note(f"N{number}"))
+    assert len(await two.sync()) == 1000
+    assert two.backends[1].calls.count("commit") <= 8 and len(two.backends[0].calls) <= 24
+    await same(two)
+    await two.close()
+
+
+async def test_large_files_are_read_once(tmp_path: Path) -> None:
+    """A file of which a look does not tell the etag is read when it changed, and not again."""
+    two = Two(MemoryBackend(), MemoryBackend())
+    await keep(two.here, "large.md", note("Large", "word \n" * 60_000))
+    assert await two.sync() == [("create", "there", "large.md")]
+    await two.sync()
+    fresh = Two(two.backends[0].inner, two.backends[1].inner)
+    assert await fresh.sync() == []
+    assert (
+        fresh.backends[0].paths.count("large.md") == fresh.backends[1].paths.count("large.md") == 1
+    )  # its first 256 KB, for recall
+    await edit(two.there, "large.md", note("Large", "word \n" * 59_999 + "other\n"))
+    assert await fresh.sync() == [("update", "here", "large.md")]
+    await same(fresh)
