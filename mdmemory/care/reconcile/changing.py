@@ -19,6 +19,7 @@ from mdmemory.files.history import object_path
 from mdmemory.files.memory_file import decode
 
 AUTHOR: Final = "sync"
+FORGOTTEN: Final = "it was deleted on this side, and does not come back: delete it on the other one, or change it there to keep it"
 Found = Mapping[str, File | FileProblem]
 
 
@@ -45,10 +46,11 @@ class Maker:
 
     Args:
         was: the etags that both had.
+        first: whether that is not known of all files: then what a side has forgotten does not come back to it.
     """
 
-    def __init__(self, here: Side, there: Side, was: Mapping[str, str]) -> None:
-        self._here, self._there, self._was = here, there, was
+    def __init__(self, here: Side, there: Side, was: Mapping[str, str], *, first: bool) -> None:
+        self._here, self._there, self._was, self._first = here, there, was, first
         self._today = datetime.now(UTC).date()
 
     async def make(self, fates: Mapping[str, Fate]) -> list[Made]:
@@ -123,11 +125,11 @@ class Maker:
             return f"it would be taken for {twin}, which is there: rename one of them"
         source = self._there if target is self._here else self._here
         known = source.known(path)
-        if path in self._was or known is None or known.header is None:
+        if not self._first or known is None or known.header is None:
             return None
         said = datetime.fromtimestamp(known.mtime_ns / 1e9, UTC)
         if target.forgotten.covers(path, known.header.name, said):
-            return "it was deleted on this side, and does not come back: delete it on the other one, or change it there to keep it"
+            return FORGOTTEN
         return None
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from mdmemory.backends.protocol import ABSENT, File, Op, Put
 from mdmemory.care.reconcile import index, journals
-from mdmemory.care.reconcile.changing import Made, Maker, apart, apply_all, with_diffs
+from mdmemory.care.reconcile.changing import FORGOTTEN, Made, Maker, apart, apply_all, with_diffs
 from mdmemory.care.reconcile.fates import Fate, Step, fate, moved, renames
 from mdmemory.care.reconcile.pair import Pair, Synced
 from mdmemory.care.reconcile.side import Side, parted
@@ -82,7 +82,8 @@ class _Run:
             wrote = await self._files()
             wrote = await self._rest() or wrote
             wrote = self._say() or wrote
-            if self.state != before and not self.dry_run:
+            has_any = self.state.id or self.state.etags or self.state.index or self.state.journals
+            if has_any and self.state != before and not self.dry_run:
                 await self._note({})
         except _Overtaken:
             self.read = False
@@ -125,7 +126,9 @@ class _Run:
         fates = {}
         for path in sorted(was.keys() | self.here.etags.keys() | self.there.etags.keys() | faults.keys()):
             found = fate(was.get(path), self.here.etags.get(path), self.there.etags.get(path))
-            if path in faults:
+            if found is not None and self.state.held.get(path) in {self.here.etags.get(path), self.there.etags.get(path)} - {None}:
+                self._leave(Step(path, "left", found.side, FORGOTTEN))
+            elif path in faults:
                 self._leave(Step(path, "left", "there" if path in self.here.folder.files else "here", faults[path]))
             elif found is not None:
                 fates[path] = found
@@ -177,7 +180,7 @@ class _Run:
             )
 
     async def _make(self, fates: Mapping[str, Fate], was: dict[str, str]) -> bool:
-        maker = Maker(self.here, self.there, was)
+        maker = Maker(self.here, self.there, was, first=not self.state.is_whole)
         changed = False
 
         def size(path: str) -> int:
@@ -189,6 +192,9 @@ class _Run:
             for step in (*left, *(each.step for each in made if each.step)):
                 if step.action == "left":
                     self._leave(step)
+                if step.reason == FORGOTTEN:
+                    etag = self.here.etags.get(step.path) or self.there.etags[step.path]
+                    self.state = replace(self.state, held={**self.state.held, step.path: etag})
             made = [each for each in made if each.step is None or each.step.action != "left"]
             if self.diff:
                 made = await with_diffs(self.there, await with_diffs(self.here, made, "here"), "there")
@@ -228,7 +234,9 @@ class _Run:
         pairs, steps = await journals.bring_together(self.here, self.there, self.state.journals, dry_run=self.dry_run)
         for step in (*lines.steps, *steps):
             (self._leave if step.action == "left" else self._did)(step)
-        self.state = replace(self.state, index=lines.own, journals=pairs, stamps=(dict(self.here.stamps), dict(self.there.stamps)))
+        self.state = replace(
+            self.state, is_whole=True, index=lines.own, journals=pairs, stamps=(dict(self.here.stamps), dict(self.there.stamps))
+        )
         return lines.is_again or any(step.action != "left" for step in (*lines.steps, *steps))
 
     def _say(self) -> bool:

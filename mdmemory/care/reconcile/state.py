@@ -33,6 +33,8 @@ class State:
         index: people's lines of MEMORY.md that both had; None when that is not known.
         journals: the etags of each conversation here and there when neither had anything to give the other; "" for absent.
         stamps: here and there, by path, the etag of files of which a look tells only the version.
+        held: the etags of files that one side had deleted when nothing was known of what both had: they don't come back to it.
+        is_whole: whether a sync has come to its end since nothing was known.
         said: what is left where it is and was said once, here and there.
     """
 
@@ -41,6 +43,8 @@ class State:
     index: str | None = None
     journals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     stamps: tuple[Mapping[str, Stamp], Mapping[str, Stamp]] = ({}, {})
+    held: Mapping[str, str] = field(default_factory=dict)
+    is_whole: bool = False
     said: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 
     @property
@@ -56,6 +60,8 @@ class State:
             "index": self.index,
             "journals": self.journals,
             "stamps": self.stamps,
+            "held": self.held,
+            "whole": self.is_whole,
             "said": [sorted(paths) for paths in self.said],
         }
         return json.dumps(kept, ensure_ascii=False).encode(errors="backslashreplace")
@@ -85,10 +91,11 @@ def _state(data: bytes) -> State:
         kept = json.loads(data)
         here, there = ({str(path): _two(pair) for path, pair in stamps.items()} for stamps in kept["stamps"])
         said_here, said_there = (frozenset(map(str, paths)) for paths in kept["said"])
-        etags = {str(path): str(etag) for path, etag in kept["etags"].items()}
+        etags, held = ({str(path): str(etag) for path, etag in kept[name].items()} for name in ("etags", "held"))
         journals = {str(path): _two(pair) for path, pair in kept["journals"].items()}
         lines = None if kept["index"] is None else str(kept["index"])
-        return State(str(kept["id"]), etags, lines, journals, (here, there), (said_here, said_there))
+        whole, said = kept["whole"] is True, (said_here, said_there)
+        return State(str(kept["id"]), etags, lines, journals, (here, there), held, whole, said)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return State()
 
