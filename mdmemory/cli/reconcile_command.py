@@ -30,9 +30,9 @@ _SECRET = ("password", "sslpassword", "passfile", "user")
 async def sync(
     folder: str, location: str, dry_run: bool, as_diff: bool, watch: bool, max_deletions: int | None, as_json: bool
 ) -> int:
-    """Keep DIR and the memory at LOCATION together, both ways.
+    """Keep a folder and another one together, both ways.
 
-    LOCATION is any other memory, such as postgres://HOST/DB?folder=NAME or a folder. What one side changed goes to the other,
+    DIR is yours, and LOCATION any other memory, such as postgres://HOST/DB?folder=NAME or a folder. What one side changed goes to the other,
     edits of different lines are merged, and of two edits of the same lines both are kept. More than ten deletions, or a fifth
     of the files, need --max-deletions.
     """
@@ -65,11 +65,11 @@ async def _watch(pair: Pair, location: str, max_deletions: int | None, *, as_jso
                 if as_json:
                     print_json(_as_json(step), indent=None)
                 else:
-                    click.echo(one_line(f"{step.action} {step.side}  {step.path}  {step.reason}".rstrip()))
+                    click.echo(one_line(f"{step.action} {step.side} {step.path} {step.reason}".rstrip()))
         for note in news.notes if isinstance(news, Synced) else (news,):
             click.echo(one_line(note), err=True)
 
-    click.echo(f"Keeping the two together: {one_line(name_of(location))}. Ctrl-C ends it.", err=True)
+    click.echo(f"Keeping the two together: {one_line(_shown(location))}. Ctrl-C ends it.", err=True)
     try:
         await keep_together(pair, tell, max_deletions=max_deletions)
     except asyncio.CancelledError:  # Ctrl-C is how it ends
@@ -90,7 +90,7 @@ def _print(synced: Synced, location: str, *, as_json: bool, as_diff: bool) -> No
     if synced.steps:
         print_table([(step.action, step.side, step.path, step.reason) for step in synced.steps], ("WHAT", "WHERE", "FILE", "WHY"))
     else:
-        click.echo(f"Nothing has changed here or in {one_line(name_of(location))}.")
+        click.echo(f"Nothing has changed here or in {one_line(_shown(location))}.")
     for note in synced.notes:
         print_note(note)
     for step in synced.steps if as_diff else ():
@@ -103,6 +103,10 @@ def _own_name(location: str) -> str:
     import socket
 
     return name_of(location) if "://" in location else f"{Path(name_of(location)).name} on {socket.gethostname()}"
+
+
+def _shown(location: str) -> str:
+    return name_of(location) if "://" in location else location
 
 
 def name_of(location: str) -> str:

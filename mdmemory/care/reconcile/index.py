@@ -68,7 +68,7 @@ async def bring_together(here: Side, there: Side, was: str | None, *, dry_run: b
         if new == (index.text or ""):
             continue
         if index.own != together:
-            steps.append(Step(INDEX, "merge" if index.own else "create", where, why))
+            steps.append(Step(INDEX, "create" if index.text is None else "merge", where, why))
         if not dry_run:
             try:
                 await side.folder.apply([_change(index.text, new)], AUTHOR, f"sync with {side.name}")

@@ -176,7 +176,7 @@ class _Run:
             why = " One of the two folders is empty: look whether it is the right one, and mounted." if empty else ""
             raise PermissionDenied(
                 f"{total} of {len(was)} files would be deleted.{why} Nothing was done. "
-                f"If they are to go, use --max-deletions {total} (max_deletions={total})."
+                f"If they are to go, allow it with --max-deletions {total}."
             )
 
     async def _make(self, fates: Mapping[str, Fate], was: dict[str, str]) -> bool:
