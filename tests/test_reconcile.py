@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from reconciling import TEXT, Two, contents, delete, edit, keep, note, rename, same, synced_folders
 
@@ -135,6 +137,18 @@ async def test_what_was_forgotten_does_not_come_back(two: Two) -> None:
     assert "n1.md" not in two.here.files
     await edit(two.there, "n1.md", note("N1", "said anew\n"))
     assert await two.sync() == [("create", "here", "n1.md")]
+    await same(two)
+
+
+async def test_a_first_sync_that_was_cut_short(two: Two) -> None:
+    """What a side had forgotten stays away from it also when the first sync ended in its middle."""
+    await delete(two.here, "n1.md")
+    state, _ = await read_state(two.here, place_of("other"))
+    begun = replace(state, etags={"n0.md": state.etags["n0.md"]}, is_whole=False)
+    await edit(two.here, place_of("other"), begun.as_bytes())
+    assert await two.sync() == [("left", "here", "n1.md")]
+    assert await two.sync() == [("left", "here", "n1.md")] and "n1.md" not in two.here.files
+    await delete(two.there, "n1.md")
     await same(two)
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
+from counting import CountingBackend
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reconciling import Two, contents, delete, edit, keep, note, rename
 
 from mdmemory.backends.memory import MemoryBackend
+from mdmemory.backends.protocol import Op
+from mdmemory.errors import Unavailable
 from mdmemory.files.history import OBJECTS
 from mdmemory.folder.known import INDEX
 from mdmemory.folder.memory_folder import MemoryFolder
@@ -25,6 +29,24 @@ ACTS = st.tuples(
     st.sampled_from(PATHS),
     st.integers(0, 4),
 )
+
+
+class Failing(CountingBackend):
+    """A backend that goes away at one of its commits, before or after it was done."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryBackend())
+        self.left, self.is_done = 0, False
+
+    async def commit(self, commit_id: str, ops: Sequence[Op]) -> Mapping[str, str]:
+        """Commit, or not."""
+        self.left -= 1
+        if self.left == 0 and not self.is_done:
+            raise Unavailable("gone before")
+        etags = await super().commit(commit_id, ops)
+        if self.left == 0:
+            raise Unavailable("gone after")
+        return etags
 
 
 def changed(data: bytes, act: str, line: int, word: str) -> bytes:
@@ -65,7 +87,8 @@ async def everything(two: Two) -> set[bytes]:
     """The words of both folders and of both histories."""
     found = set()
     for backend in two.backends:
-        files: Mapping[str, tuple[bytes, object]] = backend.inner._files  # type: ignore[attr-defined]  # what no verb lists
+        inner = getattr(backend.inner, "inner", backend.inner)
+        files: Mapping[str, tuple[bytes, object]] = inner._files
         found |= words({path: data for path, (data, _) in files.items() if path.startswith(OBJECTS) or not path.startswith(".")})
     return found
 
@@ -109,3 +132,36 @@ async def play(rounds: list[list[Act]]) -> None:
 def test_any_edits_on_both_sides(rounds: list[list[Act]]) -> None:
     """Both sides are the same after a sync, the next has nothing to do, deletions are carried out, and no word is lost."""
     asyncio.run(play(rounds))
+
+
+@settings(max_examples=150)
+@given(st.lists(ACTS, min_size=2, max_size=8), st.booleans(), st.integers(1, 6), st.booleans())
+def test_a_side_that_goes_away(acts: list[Act], is_here: bool, commits: int, is_done: bool) -> None:
+    """When a side goes away at any of its commits, done or not, the next sync ends well."""
+
+    async def play_and_fail() -> None:
+        sides = Failing(), Failing()
+        two, count = Two(*sides), itertools.count()
+        for path in PATHS:
+            await edit(two.here, path, changed(b"", "edit", 0, f"word{next(count)}"))
+        await two.sync()
+        was = await contents(two.here)
+        for act in acts:
+            await do(two.here if act[1] else two.there, act, f"word{next(count)}")
+        here, there = await contents(two.here), await contents(two.there)
+        side = sides[0 if is_here else 1]
+        side.left, side.is_done = commits, is_done
+        with suppress(Unavailable):
+            await two.sync(max_deletions=1_000)
+        side.left = 0
+        assert words(here) | words(there) <= await everything(two)
+        again = Two(*sides)  # as the next process has it
+        for folder in (again.here, again.there):
+            await folder.recover()
+        await again.sync(max_deletions=1_000)
+        after = await contents(again.here)
+        assert after == await contents(again.there) and await again.sync() == []
+        assert words(here) | words(there) <= await everything(again)
+        assert not gone(was, here, there) & after.keys()
+
+    asyncio.run(play_and_fail())

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from reconciling import Two, contents, edit, keep, note, same, synced_folders
+import pytest
+from command import mdmemory, write
+from local_shell import KINDS, LocalShell
+from reconciling import Two, contents, edit, keep, note, rename, same, synced_folders
 
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.memory import MemoryBackend
+from mdmemory.backends.shell import ShellBackend
 from mdmemory.care.reconcile.state import place_of
 
 BROKEN = b"---\nname: a\nname: b\n---\n"
@@ -83,6 +88,18 @@ async def test_what_can_not_be_on_the_other_side_is_left_and_said(tmp_path: Path
     await two.close()
 
 
+async def test_a_file_where_the_other_side_has_a_folder(tmp_path: Path) -> None:
+    """Neither is written over the other, both are said, the rest goes on, and it is not tried twice in one sync."""
+    two = Two(LocalBackend(tmp_path / "here"), MemoryBackend())
+    await keep(two.here, "a.md", note("A"))
+    await keep(two.there, "a.md/b.md", note("B"))
+    await keep(two.there, "c.md", note("C"))
+    assert await two.sync() == [("left", "there", "a.md"), ("left", "here", "a.md/b.md"), ("create", "here", "c.md")]
+    assert [step[0] for step in await two.sync()] == ["left", "left"]
+    assert two.backends[0].calls.count("commit") == 2  # as it was looked at, and as it is
+    await two.close()
+
+
 async def test_what_can_not_be_looked_at_is_not_deleted(tmp_path: Path) -> None:
     """D1: a file or folder that became a link is left on the other side."""
     two = Two(LocalBackend(tmp_path / "here"), MemoryBackend())
@@ -124,3 +141,39 @@ async def test_large_files_are_read_once(tmp_path: Path) -> None:
     await edit(two.there, "large.md", note("Large", "word \n" * 59_999 + "other\n"))
     assert await fresh.sync() == [("update", "here", "large.md")]
     await same(fresh)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_sandbox_reached_by_a_shell(kind: str, tmp_path: Path) -> None:
+    """A folder behind a shell, as one in a sandbox is, is kept together with one on the disk, in a few calls."""
+    shell = LocalShell(kind, tmp_path)
+    two = Two(LocalBackend(tmp_path / "here"), ShellBackend(shell, str(tmp_path / "there")))
+    for number, (path, data) in enumerate(ODD.items()):
+        await edit(two.here if number % 2 else two.there, path, data)
+    assert sorted(step[0] for step in await two.sync()) == ["create"] * len(ODD)
+    assert await contents(two.there) == ODD
+    await same(two)
+    await edit(two.there, "plain.md", None)
+    await rename(two.here, "crlf.md", "moved/crlf.md")
+    assert await two.sync() == [("rename", "there", "moved/crlf.md"), ("delete", "here", "plain.md")]
+    await same(two)
+    await two.close()
+
+
+@pytest.mark.parametrize("location", ["home", "home/", "home/sub", "file://{}/home"])
+def test_a_folder_and_itself(location: str, tmp_path: Path) -> None:
+    """A folder is not kept together with itself or with a part of itself, which would never end."""
+    write(tmp_path / "home/sub/a.md", note("A"))
+    done = mdmemory("sync", "home", location.format(tmp_path), cwd=tmp_path)
+    assert done.returncode == 2 and "the same folder" in done.stderr and not (tmp_path / "home/.mdmemory").exists()
+
+
+def test_what_went_wrong_is_said(tmp_path: Path) -> None:
+    """Something that a person must see to is exit code 1, and what can't be meant is 2."""
+    write(tmp_path / "a/x.md", note("X", "here\n"))
+    write(tmp_path / "b/x.md", note("X", "there\n"))
+    done = mdmemory("sync", "a", "b", "--json", cwd=tmp_path)
+    assert done.returncode == 1 and [step["action"] for step in json.loads(done.stdout)["steps"]] == ["conflict"]
+    assert mdmemory("sync", "a", "b", cwd=tmp_path).stdout == "Nothing has changed here or in b.\n"
+    assert mdmemory("sync", "a", "b", "--watch", "--dry-run", cwd=tmp_path).returncode == 2
+    assert mdmemory("sync", "a/x.md", "b", cwd=tmp_path).returncode == 1

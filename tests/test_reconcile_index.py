@@ -75,6 +75,17 @@ async def test_both_changed_the_same_line_of_the_index(two: Two) -> None:
     await same(two)
 
 
+async def test_an_index_that_went_is_made_again(two: Two) -> None:
+    """Where MEMORY.md was deleted, people's lines are not taken for deleted: they come back from the other side."""
+    await write(two.here, "", LINES)
+    await two.sync()
+    await edit(two.there, INDEX, None)
+    await two.sync()
+    for folder in (two.here, two.there):
+        assert "Read this first." in await index(folder) and (await index(folder)).count("(n") == 12
+    await same(two)
+
+
 async def test_a_header_that_an_editor_changed_is_no_line_of_a_person(two: Two) -> None:
     """The index line of before, which is out of date until the next save, does not travel as if someone had written it."""
     await edit(two.here, "n1.md", note("N1").replace(b"about N1", b"about another"))

@@ -106,7 +106,7 @@ async def test_watching_both(tmp_path: Path, folder_url: str) -> None:
     two, agent = two_of(tmp_path / "home", folder_url), two_of(tmp_path / "none", folder_url)
     await keep(two.here, "a.md", note("A"))
     told: asyncio.Queue[Synced | str] = asyncio.Queue()
-    task = asyncio.create_task(keep_together(two.pair, told.put_nowait, poll_s=0.5))
+    task = asyncio.create_task(keep_together(two.pair, told.put_nowait))
 
     async def next_steps() -> list[tuple[str, str, str]]:
         news = await asyncio.wait_for(told.get(), 30)
@@ -118,6 +118,11 @@ async def test_watching_both(tmp_path: Path, folder_url: str) -> None:
     assert await next_steps() == [("create", "here", "b.md")]
     (tmp_path / "home/a.md").write_bytes(note("A", "edited\n"))
     assert await next_steps() == [("update", "there", "a.md")]
+    calls = [backend.calls for backend in two.backends]
+    before, quiet = -1, 0
+    while quiet < 4:  # it looks until nothing is told of, and then no more
+        await asyncio.sleep(0.6)
+        before, quiet = sum(map(len, calls)), quiet + 1 if before == sum(map(len, calls)) else 0
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     for each in (two, agent):

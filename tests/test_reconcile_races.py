@@ -21,7 +21,9 @@ from mdmemory.backends.protocol import Op, Put
 from mdmemory.care.doctor.names import original_of
 
 __all__ = ["places", "synced_folders"]
-AT_EACH = pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(900)], id="each call")  # system calls between two kills
+AT_EACH = pytest.param(
+    2, marks=[pytest.mark.slow, pytest.mark.timeout(900)], id="each other call"
+)  # system calls between two kills
 
 
 class Busy(CountingBackend):

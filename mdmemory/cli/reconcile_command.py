@@ -32,9 +32,9 @@ async def sync(
 ) -> int:
     """Keep a folder and another one together, both ways.
 
-    DIR is yours, and LOCATION any other memory, such as postgres://HOST/DB?folder=NAME or a folder. What one side changed goes to the other,
-    edits of different lines are merged, and of two edits of the same lines both are kept. More than ten deletions, or a fifth
-    of the files, need --max-deletions.
+    DIR is yours, and LOCATION any other memory, such as postgres://HOST/DB?folder=NAME or a folder. What one side changed goes
+    to the other, edits of different lines are merged, and of two edits of the same lines both are kept. More than ten
+    deletions, or a fifth of the files, need --max-deletions.
     """
     from mdmemory.care.reconcile import Pair, reconcile
     from mdmemory.memory import open_memory
@@ -43,8 +43,9 @@ async def sync(
         raise click.UsageError("--watch writes, so it can't be had with --dry-run or --diff.")
     for each in (folder, location):
         refuse_file(each)
-    if name_of(folder) == name_of(location):
-        raise click.UsageError("DIR and LOCATION are the same folder.")
+    one, two = (f"{name_of(each)}/" for each in (folder, location))
+    if one.startswith(two) or two.startswith(one):
+        raise click.UsageError("DIR and LOCATION are the same folder, or one lies in the other.")
     async with open_memory(folder) as here, open_memory(location) as there:
         pair = Pair(here.folder, there.folder, name_of(location), _own_name(folder))
         if watch:

@@ -57,6 +57,8 @@ async def bring_together(here: Side, there: Side, was: str | None, *, dry_run: b
     except (BackendError, InvalidMemoryFile) as error:
         return Lines(was, (Step(INDEX, "left", "both", str(error)),))
     base = _common(mine.own, other.own) if was is None else was
+    if mine.text is None or other.text is None:
+        base = mine.own if mine.text is None else other.own  # a whole index that went is no one's edit of its lines
     text, why = merge(base, mine.own, other.own, keep_both_insertions=True), ""
     if text is None:
         text, why = merge(_common(mine.own, other.own), mine.own, other.own, keep_both_insertions=True), BOTH

@@ -123,16 +123,22 @@ class _Run:
         faults = {path: why for side in self._sides for path, why in side.faults.items()}
         unseen = self._unseen(was.keys() | self.here.etags.keys() | self.there.etags.keys())
         faults |= dict.fromkeys(unseen, "it could not be looked at")
-        fates = {}
+        held, fates = self._held, dict[str, Fate]()
         for path in sorted(was.keys() | self.here.etags.keys() | self.there.etags.keys() | faults.keys()):
             found = fate(was.get(path), self.here.etags.get(path), self.there.etags.get(path))
-            if found is not None and self.state.held.get(path) in {self.here.etags.get(path), self.there.etags.get(path)} - {None}:
+            if found is not None and path in held:
                 self._leave(Step(path, "left", found.side, FORGOTTEN))
             elif path in faults:
                 self._leave(Step(path, "left", "there" if path in self.here.folder.files else "here", faults[path]))
             elif found is not None:
                 fates[path] = found
         return fates
+
+    @property
+    def _held(self) -> dict[str, str]:
+        """What is still as it was when it was kept away from the side that had deleted it."""
+        sides = (self.here.etags, self.there.etags)
+        return {path: etag for path, etag in self.state.held.items() if {side.get(path) for side in sides} == {None, etag}}
 
     def _unseen(self, paths: Iterable[str]) -> set[str]:
         if not (self.here.folder.skipped or self.there.folder.skipped):
@@ -210,7 +216,7 @@ class _Run:
                 todo = [group for group in groups if group[0] not in failed]
                 failed |= await apply_all(side, todo, f"sync with {side.name}")
         contents: list[bytes] = []
-        changed = bool(failed)
+        changed = not all(failed.values())  # else it would fail again
         for each in made:
             if (why := failed.get(_name(each))) is not None:
                 if why and each.step is not None:
@@ -223,8 +229,8 @@ class _Run:
             if each.step is not None:
                 self._did(each.step)
                 changed = True
-        self.state = replace(self.state, etags=dict(was))
-        if not self.dry_run and made:
+        is_news, self.state = self.state.etags != was, replace(self.state, etags=dict(was))
+        if is_news and not self.dry_run:
             await self._note(history.objects(contents))
         return changed
 
@@ -235,7 +241,12 @@ class _Run:
         for step in (*lines.steps, *steps):
             (self._leave if step.action == "left" else self._did)(step)
         self.state = replace(
-            self.state, is_whole=True, index=lines.own, journals=pairs, stamps=(dict(self.here.stamps), dict(self.there.stamps))
+            self.state,
+            is_whole=True,
+            held=self._held,
+            index=lines.own,
+            journals=pairs,
+            stamps=(dict(self.here.stamps), dict(self.there.stamps)),
         )
         return lines.is_again or any(step.action != "left" for step in (*lines.steps, *steps))
 

@@ -14,6 +14,7 @@ from mdmemory.folder.any_folder import Folder
 
 EVERY_S: Final = 0.5  # between two questions whether something has changed, which cost nothing
 POLL_S: Final = 10.0  # between two looks at a folder of which nobody tells what changes
+TO_BEGIN: Final = 2  # looks, of which the second begins to have changes told
 PAUSE_S: Final = 5.0  # after a look that failed
 
 
@@ -27,12 +28,12 @@ async def keep_together(
         poll_s: how often a side is looked at that can't tell of changes, such as a sandbox.
     """
     trouble = ""
-    looked = -poll_s
+    looked, looks = 0.0, 0
     told: set[object] = set()
     while True:
-        is_due = time.monotonic() >= looked + poll_s
+        is_due = looks < TO_BEGIN or time.monotonic() >= looked + poll_s
         if trouble or any(news if (news := has_news(folder)) is not None else is_due for folder in (pair.here, pair.there)):
-            looked = time.monotonic()
+            looked, looks = time.monotonic(), looks + 1
             try:
                 synced = await reconcile(pair, max_deletions=max_deletions)
             except (BackendError, PermissionDenied) as error:
