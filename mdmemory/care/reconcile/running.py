@@ -111,9 +111,9 @@ class _Run:
             fates = self._fates(was)
         elif not self.state.id:
             await self._is_marked()  # for what each has forgotten
+        self._check_deletions({path: each for path, each in fates.items() if not any(path in names for names in moves)}, was)
         changed = await self._rename(moves, was)
         fates = self._fates(was)
-        self._check_deletions(fates, was)
         changed = await self._make(fates, was) or changed
         self.state = replace(self.state, etags=was)
         return changed
