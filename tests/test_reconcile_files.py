@@ -13,8 +13,18 @@ from reconciling import Two, contents, edit, keep, note, rename, same, synced_fo
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.shell import ShellBackend
+from mdmemory.care.reconcile import Pair, reconcile
 from mdmemory.care.reconcile.state import place_of
+from mdmemory.errors import InvalidArguments
+from mdmemory.files.journal import entry_bytes, new_message, opening
+from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.mounted_folder import MountedFolder
+from mdmemory.folder.mounts import Mount, Part
+from mdmemory.folder.permissions import allow_all
+from mdmemory.folder.purge import purge
 
+FIRST = new_message({"role": "user", "content": "The key is hunter2-hunter2."})
+TALK = "journal/2026/11/talk.md"
 BROKEN = b"---\nname: a\nname: b\n---\n"
 ODD = {
     "bom.md": b"\xef\xbb\xbf" + note("BOM"),
@@ -158,6 +168,32 @@ async def test_a_sandbox_reached_by_a_shell(kind: str, tmp_path: Path) -> None:
     assert await two.sync() == [("rename", "there", "moved/crlf.md"), ("delete", "here", "plain.md")]
     await same(two)
     await two.close()
+
+
+async def test_what_was_purged_is_not_brought_back(tmp_path: Path) -> None:
+    """A text that was purged at home goes from the other side's file too, also where that was edited meanwhile, and stays away."""
+    two = Two(LocalBackend(tmp_path / "here"), MemoryBackend())
+    secret = "hunter2-hunter2"
+    talk = opening("talk", FIRST) + entry_bytes(FIRST)
+    await keep(two.here, "a.md", note("A", f"one\n\nthe key is {secret}\n\nthree\n"))
+    await edit(two.there, TALK, talk)
+    await two.sync()
+    await keep(two.there, "a.md", note("A", f"one\n\nthe key is {secret}\n\nTHREE\n"))
+    await purge(two.here, text=secret, journal=True)
+    await two.sync()
+    assert await two.there.read("a.md") == note("A", "one\n\nthe key is (purged)\n\nTHREE\n")
+    await edit(two.there, TALK, talk + entry_bytes(new_message({"role": "user", "content": "And on."})))
+    assert await two.sync() == [("append", "here", TALK)]
+    assert secret.encode() not in await two.here.read(TALK) and b"And on." in await two.here.read(TALK)
+    assert not [path for path in (tmp_path / "here").rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    await two.close()
+
+
+async def test_folders_with_mounts_are_refused() -> None:
+    """A memory of several folders is not synced as one, and the message says what to name."""
+    home = MountedFolder({"": Part(Mount("memory://"), MemoryFolder(MemoryBackend()))}, allow_all)
+    with pytest.raises(InvalidArguments, match="Name the folder itself"):
+        await reconcile(Pair(home, MemoryFolder(MemoryBackend()), "other", "mine"))
 
 
 @pytest.mark.parametrize("location", ["home", "home/", "home/sub", "file://{}/home"])
