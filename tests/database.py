@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -64,10 +65,16 @@ class Server:
         with psycopg.connect(as_admin(url), autocommit=True) as connection:
             connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET log_statement = 'all'".encode())
 
-    def new_database(self) -> str:
-        """The URL of a database with nothing in it."""
-        name = f"test_{next(_numbers)}"
+    def variables(self, name: str) -> dict[str, str]:
+        """What the environment of a program has to say of a new database, so that its URL need not."""
+        parts = urlsplit(self.new_database(name))
+        return {"PGHOST": parts.hostname or "", "PGPORT": str(parts.port), "PGUSER": parts.username or "", "PGDATABASE": name}
+
+    def new_database(self, name: str = "") -> str:
+        """The URL of a database with nothing in it; one of that name goes before."""
+        name = name or f"test_{next(_numbers)}"
         with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
             connection.execute(f"CREATE DATABASE {name}".encode())
         return self.url.removesuffix("/mdmemory") + f"/{name}"
 

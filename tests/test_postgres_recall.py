@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ from database import Server, as_admin
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_recall_quality import CORPUS, EXPECTED
+from tiny_locomo import LOCOMO
 
 from mdmemory import Config, Create, Memory, Mount, Replace, open_memory
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.postgres import PostgresBackend
 from mdmemory.backends.protocol import Put
+from mdmemory.evals.locomo import load
+from mdmemory.evals.run import evaluate
 from mdmemory.folder.purge import purge
 
 _numbers = itertools.count()
@@ -243,3 +247,12 @@ def test_any_words(url: str, texts: list[str], query: str) -> None:
             assert [m.path for m in one] == [m.path for m in other]
 
     asyncio.run(run())
+
+
+async def test_an_evaluation_measures_the_same_there(url: str, tmp_path: Path) -> None:
+    """V9: `eval --on` makes the memories in a database, and what it measures is what is measured in one process."""
+    data = tmp_path / "locomo.json"
+    data.write_text(json.dumps(LOCOMO), encoding="utf-8")
+    here = await evaluate(load(data))
+    assert await evaluate(load(data), on=f"{url}?folder=eval-{next(_numbers)}/{{conversation}}") == here
+    assert here["questions"] > 0

@@ -77,7 +77,7 @@ class PostgresBackend:
         if len(folders) != 1:
             raise ConfigError("A database holds many memories: say which, as in postgres://user@host/db?folder=users/alice.")
         rest = urlencode([(name, value) for name, value in options if name != "folder"])
-        return cls(parts._replace(scheme="postgresql", query=rest).geturl(), folders[0])
+        return cls(f"postgresql://{parts.netloc}{parts.path}{f'?{rest}' if rest else ''}", folders[0])
 
     @property
     def has_news(self) -> bool:
