@@ -10,11 +10,11 @@ from typing import Final
 
 from mdmemory.backends.paths import collision_key
 from mdmemory.backends.protocol import MAX_FILE_BYTES, File, FileProblem, etag_of
-from mdmemory.care.history.views import unified
 from mdmemory.care.reconcile.fates import Fate, Step, copy_of, has_copy, merged
 from mdmemory.care.reconcile.side import Side
 from mdmemory.errors import Conflict, InvalidMemoryFile, InvalidPath, UnsafeFile
 from mdmemory.files.changes import Change, Create, Delete, Replace
+from mdmemory.files.diffs import unified
 from mdmemory.files.history import object_path
 from mdmemory.files.memory_file import decode
 
