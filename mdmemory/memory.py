@@ -223,6 +223,11 @@ class Memory:
 
         return await consolidate(self.folder, self.model, limit=limit)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a session still chooses, writes or draws memories from what was said."""
+        return any(session.is_busy for session in self._sessions.values())
+
     async def close(self) -> None:
         """End every session and close the backend."""
         for session in list(self._sessions.values()):

@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 from command import note, write
+from counting import CountingBackend
 from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp_clients import called, connected, over_http, serving
+
+from mdmemory.backends.local import LocalBackend
+from mdmemory.folder.any_folder import WATCHED_S
+from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.mcp_server.news import News
 
 HOME = "mdmemory:///user/home.md"
 INDEX = "mdmemory:///MEMORY.md"
@@ -88,3 +94,21 @@ async def test_one_client_hears_what_another_does(folder: Path) -> None:
             await until(lambda: HOME in heard.said, 5)
             await called(other, "Delete", file_path="user/home.md")
             await until(lambda: LIST in heard.said, 5)
+
+
+async def test_while_nobody_listens_the_folder_is_left_alone(folder: Path) -> None:
+    """V8, W1: a server with many memories open looks at those to which somebody listens, and at no others."""
+    write(folder / "user/home.md", note("Home", "where the user lives"))
+    counted = CountingBackend(LocalBackend(folder))
+    news = News(MemoryFolder(counted))
+    async with news.told():
+        await asyncio.sleep(3 * WATCHED_S)
+        assert counted.calls.count("scan") == 1
+        unsubscribe = news.bus.subscribe(lambda event: None)
+        await until(lambda: counted.calls.count("scan") > 1, 5)
+        unsubscribe()
+        unsubscribe()
+        await asyncio.sleep(WATCHED_S)
+        scans = counted.calls.count("scan")
+        await asyncio.sleep(3 * WATCHED_S)
+        assert counted.calls.count("scan") == scans

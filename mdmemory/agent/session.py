@@ -189,6 +189,11 @@ class Session:
         self._messages.append(Message(role, text))
         return tuple(self._messages)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs for it, or waits to be written."""
+        return bool(self._tasks or self._unwritten or self.write_back.is_running)
+
     def own(self, task: asyncio.Task[Any]) -> None:
         """Keep hold of a turn's task, so that `close` can end it."""
         self._tasks.add(task)

@@ -96,6 +96,11 @@ class WriteBack:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether memories are being drawn in the background."""
+        return bool(self._tasks)
+
     async def drain(self) -> None:
         """Wait for what runs in the background, for at most `extract_timeout_s`; what is then not done stays for the next time."""
         if not self._tasks:

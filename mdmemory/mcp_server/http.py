@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import uvicorn
@@ -30,7 +30,7 @@ async def serve_http(memory: Memory, address: Address, started: Callable[[str], 
     """
     address.check()
     app: ASGIApp = mcp_server(memory).streamable_http_app(
-        streamable_http_path=PATH, host=address.host, transport_security=_security(address), max_sessions=MAX_SESSIONS
+        streamable_http_path=PATH, host=address.host, transport_security=security_of(address.hosts), max_sessions=MAX_SESSIONS
     )
     if address.token:
         app = _with_token(app, address.token)
@@ -41,9 +41,8 @@ async def serve_http(memory: Memory, address: Address, started: Callable[[str], 
         await uvicorn.Server(config).serve(sockets=[listener])
 
 
-def _security(address: Address) -> TransportSecuritySettings:
+def security_of(hosts: Sequence[str]) -> TransportSecuritySettings:
     """The Host and Origin headers that are answered; others come from strangers' pages and names that lead here by a trick."""
-    hosts = address.hosts
     origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
     any_port = [f"{name}:*" for name in (*hosts, *origins)]
     return TransportSecuritySettings(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,7 +18,7 @@ import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ResourceUpdated
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ResourceUpdated, ServerEvent
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mdmemory.errors import InvalidArguments, MdmemoryError
@@ -41,13 +41,32 @@ class Peer:
     uris: set[str] = field(default_factory=set)
 
 
+class Bus(InMemorySubscriptionBus):
+    """Knows who listens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listeners: set[object] = set()
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        """Add a listener; what is returned takes it away."""
+        unsubscribe, itself = super().subscribe(listener), object()
+        self.listeners.add(itself)
+
+        def leave() -> None:
+            unsubscribe()
+            self.listeners.discard(itself)
+
+        return leave
+
+
 class News:
-    """Looks at the folder while the server runs, and tells what changed."""
+    """Looks at the folder while somebody listens, and tells what changed."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        self._bus = InMemorySubscriptionBus()
-        self.listen = ListenHandler(self._bus, max_subscriptions=MAX_SESSIONS)
+        self.bus = Bus()
+        self.listen = ListenHandler(self.bus, max_subscriptions=MAX_SESSIONS)
         self._peers: OrderedDict[str, Peer] = OrderedDict()
         self._stirred = asyncio.Event()
         self._mark, self._index = 0, ""
@@ -66,7 +85,10 @@ class News:
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Tell this client when a resource changes."""
-        uris = self._peers[session_of(ctx) or ""].uris
+        peer = self._peers.get(session_of(ctx) or "")
+        if peer is None:
+            raise InvalidArguments("this server keeps no sessions: listen with subscriptions/listen, of the protocol from 2026 on")
+        uris = peer.uris
         if not params.uri.startswith(SCHEME) or len(uris) >= MAX_URIS:
             raise InvalidArguments(f"only resources that begin with {SCHEME} can be subscribed to, {MAX_URIS} at most")
         uris.add(params.uri)
@@ -74,7 +96,8 @@ class News:
 
     async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
         """Tell it no more."""
-        self._peers[session_of(ctx) or ""].uris.discard(params.uri)
+        if peer := self._peers.get(session_of(ctx) or ""):
+            peer.uris.discard(params.uri)
         return types.EmptyResult()
 
     @asynccontextmanager
@@ -98,6 +121,8 @@ class News:
                     await self._stirred.wait()
             try:
                 if not self._stirred.is_set():
+                    if not (self._peers or self.bus.listeners):
+                        continue
                     await look(self.folder)
                 self._stirred.clear()
                 await self._tell()
@@ -110,6 +135,10 @@ class News:
         """Have what a client has just changed told at once."""
         self._stirred.set()
 
+    def end(self) -> None:
+        """End the streams of those who listen, in the way that the protocol has for it."""
+        self.listen.close()
+
     async def _tell(self) -> None:
         """Tell what changed since the last time, as of the folder's last `refresh`."""
         changed, index, named = set(self.folder.changes_since(self._mark)), self._index, self._named
@@ -119,9 +148,9 @@ class News:
         uris = [uri_of(path) for path in sorted(changed)]
         is_other_list = named != self._named
         for uri in uris:
-            await self._bus.publish(ResourceUpdated(uri=uri))
+            await self.bus.publish(ResourceUpdated(uri=uri))
         if is_other_list:
-            await self._bus.publish(ResourcesListChanged())
+            await self.bus.publish(ResourcesListChanged())
         for key, peer in list(self._peers.items()):
             try:
                 async with asyncio.timeout(SEND_S):

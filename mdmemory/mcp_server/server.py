@@ -39,6 +39,9 @@ _PROMPTS: Final[Mapping[str, tuple[str, str, str]]] = {  # what it does, its arg
 class MemoryServer(Server[None]):
     """A server that tells every client of the protocol up to 2025, too, that its list of resources may change."""
 
+    news: News
+    """What it tells of the folder."""
+
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **more: Any
     ) -> InitializationOptions:
@@ -96,6 +99,7 @@ def mcp_server(memory: Memory) -> MemoryServer:
             raise MCPError(types.INTERNAL_ERROR, "The memory server failed at this; its log says why.") from error
 
     server.middleware.append(guard)
+    server.news = news
     return server
 
 

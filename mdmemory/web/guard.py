@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Collection, MutableMapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mdmemory.address import Address
 
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]/@]+)(?::\d{1,5})?", re.IGNORECASE)
-_SAFE_METHODS: Final = ("GET", "HEAD")
+SAFE_METHODS: Final = ("GET", "HEAD")
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -57,28 +57,19 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        async def send_guarded(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                given = message["headers"]
-                is_cached = any(name == b"cache-control" for name, _ in given)
-                message["headers"] = [*given, *_RAW_HEADERS, *(() if is_cached else ((b"cache-control", b"no-store"),))]
-            await send(message)
-
         answer = self._answer(scope, Headers(scope=scope)) or self._app
-        await answer(scope, receive, send_guarded)
+        await answer(scope, receive, with_headers(send))
 
     def _answer(self, scope: Scope, headers: Headers) -> Response | None:
         """What is said in place of the page; None for who may see it."""
-        hosts = headers.getlist("host")
-        found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-        if found is None or found[1].casefold() not in self._hosts:
+        if not is_our_name(headers, self._hosts):
             return PlainTextResponse("This name is not served here: see --allow-host.", 421)
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if scope["method"] in _SAFE_METHODS and any(name == "token" for name, _ in query):
+        if scope["method"] in SAFE_METHODS and any(name == "token" for name, _ in query):
             return self._welcome(scope, query)
-        if not self._is_token(_cookie(headers, _cookie_name(scope))):
+        if not self._is_token(cookie_of(headers, _cookie_name(scope))):
             return PlainTextResponse("Open the address that `mdmemory serve` printed: it lets this browser in.", 401)
-        if scope["method"] not in _SAFE_METHODS and not _is_from_own_page(headers, hosts[0]):
+        if scope["method"] not in SAFE_METHODS and not is_from_own_page(headers):
             return PlainTextResponse("This did not come from a page of this memory.", 403)
         return None
 
@@ -86,9 +77,7 @@ class Guard:
         """Trade the token for a cookie, at the same address without it."""
         if not any(self._is_token(value) for name, value in given if name == "token"):
             return PlainTextResponse("This address has run out: open the one that `mdmemory serve` printed last.", 401)
-        query = urlencode([pair for pair in given if pair[0] != "token"])
-        path = "/" + quote(scope["path"].lstrip("/\\"))  # two slashes would lead to another host
-        answer = RedirectResponse(f"{path}?{query}" if query else path, 303)
+        answer = RedirectResponse(without_token(scope["path"], given), 303)
         answer.set_cookie(_cookie_name(scope), self._token, httponly=True, samesite="strict")
         return answer
 
@@ -101,11 +90,39 @@ def _cookie_name(scope: Scope) -> str:
     return f"mdmemory-{(scope.get('server') or ('', 0))[1]}"
 
 
-def _cookie(headers: Headers, name: str) -> str:
+def with_headers(send: Send) -> Send:
+    """Tell browsers with every answer what its page may do."""
+
+    async def send_guarded(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            given = message["headers"]
+            is_cached = any(name == b"cache-control" for name, _ in given)
+            message["headers"] = [*given, *_RAW_HEADERS, *(() if is_cached else ((b"cache-control", b"no-store"),))]
+        await send(message)
+
+    return send_guarded
+
+
+def without_token(path: str, query: Sequence[tuple[str, str]]) -> str:
+    """The same address on this server, without the token in it."""
+    rest = urlencode([pair for pair in query if pair[0] != "token"])
+    path = "/" + quote(path.lstrip("/\\"))  # two slashes would lead to another host
+    return f"{path}?{rest}" if rest else path
+
+
+def is_our_name(headers: Headers, hosts: Collection[str]) -> bool:
+    """Whether a request names one of the hosts, which are casefolded; another leads here by a trick."""
+    given = headers.getlist("host")
+    found = _HOST.fullmatch(given[0]) if len(given) == 1 else None
+    return found is not None and found[1].casefold() in hosts
+
+
+def cookie_of(headers: Headers, name: str) -> str:
+    """What a cookie holds; empty when there is none."""
     return cookie_parser("; ".join(headers.getlist("cookie"))).get(name, "")
 
 
-def _is_from_own_page(headers: Headers, host: str) -> bool:
+def is_from_own_page(headers: Headers) -> bool:
     """Whether the page that sent a form is one of this server, under the same name and port."""
-    origins = headers.getlist("origin")
+    origins, host = headers.getlist("origin"), headers.get("host", "")
     return len(origins) == 1 and origins[0].casefold() in (f"http://{host}".casefold(), f"https://{host}".casefold())

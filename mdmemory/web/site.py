@@ -66,10 +66,12 @@ class Site:
 
     Args:
         token: of its address; the forms carry what is made of it.
+        user: whose memory it is, where a server has several; they can sign out.
     """
 
     memory: Memory
     token: str
+    user: str = ""
     news: News = field(init=False)
     csrf: str = field(init=False)
     kept_list: tuple[object, Response] | None = None
@@ -102,7 +104,7 @@ class Site:
         """A whole page."""
         shared: dict[str, Any] = {"csrf": self.csrf, "static": f"/static/{static_version()}", "pages": PAGES}
         shared["notice"] = NOTES.get(request.query_params.get("note", ""))
-        shared |= {"here": request.url.path, "is_read_only": self.folder.is_read_only}
+        shared |= {"here": request.url.path, "is_read_only": self.folder.is_read_only, "user": self.user}
         return HTMLResponse(templates().get_template(f"{template}.html.j2").render(shared | values), status)
 
     async def form(self, request: Request) -> Mapping[str, str]:
