@@ -37,6 +37,12 @@ NEEDS_AN_EXTRA = {
     "mdmemory.mcp_server.news": "anyio",
     "mdmemory.mcp_server.http": "uvicorn",
     "mdmemory.testing.conformance": "pytest",
+    **{f"mdmemory.service.{name}": "starlette" for name in ("answering", "app", "sign_in")},
+    **{f"mdmemory.service.{name}": "mcp" for name in ("doors", "memories", "opened")},
+    **{f"mdmemory.service.{name}": "prometheus_client" for name in ("metrics", "storage")},
+    "mdmemory.service.logs": "pythonjsonlogger",
+    "mdmemory.service.seal": "cryptography",
+    "mdmemory.service.workers": "uvicorn",
     "mdmemory.web.serve": "uvicorn",
     **{
         f"mdmemory.web.{name}": "starlette"

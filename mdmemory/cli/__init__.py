@@ -1,4 +1,4 @@
-"""The terminal's door: `mdmemory`. Floor 7.
+"""The terminal's door: `mdmemory`. Floor 8.
 
 A command's module is imported when it runs, and none for `mdmemory --help`: `commands` has their names and what they do.
 """

@@ -1,4 +1,4 @@
-"""`mdmemory prompt`, `chat` and `demo`: what an agent sees, an agent to talk to, and the main job in two processes. Floor 7."""
+"""`mdmemory prompt`, `chat` and `demo`: what an agent sees, an agent to talk to, and the main job in two processes. Floor 8."""
 
 from __future__ import annotations
 

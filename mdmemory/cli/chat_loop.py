@@ -1,4 +1,4 @@
-"""The agent loop behind `mdmemory chat` and `mdmemory demo`. Floor 7."""
+"""The agent loop behind `mdmemory chat` and `mdmemory demo`. Floor 8."""
 
 from __future__ import annotations
 

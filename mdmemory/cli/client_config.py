@@ -1,4 +1,4 @@
-"""`--config CLIENT`: what to tell a program that is to use the memory. Floor 7."""
+"""`--config CLIENT`: what to tell a program that is to use the memory. Floor 8."""
 
 from __future__ import annotations
 

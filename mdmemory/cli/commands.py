@@ -1,4 +1,4 @@
-"""Every command: where it is, and what it does in a line. Floor 7."""
+"""Every command: where it is, and what it does in a line. Floor 8."""
 
 from __future__ import annotations
 
@@ -57,6 +57,8 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "mcp": ("mcp_command", "Serve the memory to MCP clients."),
         "hook": ("hook_command", "Answer a hook of a coding agent."),
         "serve": ("serve_command", "Show the memory in the browser, to read and to edit."),
+        "service": ("service_command", "Serve the memories of many users, over MCP and in the browser."),
+        "token": ("token_command", "Make a token for a user of the service, or revoke them."),
     },
 }
 _OTHERWISE_NAMED = {"eval": "evals", "import": "import_"}  # as Python has other uses for these words

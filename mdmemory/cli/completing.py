@@ -1,4 +1,4 @@
-"""The paths of memory files, for a shell that completes them. Floor 7."""
+"""The paths of memory files, for a shell that completes them. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mdmemory completion`. Floor 7."""
+"""`mdmemory completion`. Floor 8."""
 
 from __future__ import annotations
 

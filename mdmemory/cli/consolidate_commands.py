@@ -1,4 +1,4 @@
-"""`mdmemory consolidate` and `review`: what a model proposes, and what a person decides. Floor 7."""
+"""`mdmemory consolidate` and `review`: what a model proposes, and what a person decides. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation in a terminal, or as lines of JSON: what is said is streamed, what the memory does is shown beside it. Floor 7."""
+"""A conversation in a terminal, or as lines of JSON: what is said is streamed, what the memory does is shown beside it. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo: the loop of `mdmemory chat` with a scripted model, in two processes on one folder. Floor 7.
+"""The demo: the loop of `mdmemory chat` with a scripted model, in two processes on one folder. Floor 8.
 
 What the model says is scripted; everything else is real: the tools, the files, the index, the hint, the second process.
 """

@@ -1,4 +1,4 @@
-"""`mdmemory doctor`. Floor 7."""
+"""`mdmemory doctor`. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mdmemory edit`. Floor 7."""
+"""`mdmemory edit`. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mdmemory eval locomo` and `eval longmemeval`. Floor 7."""
+"""`mdmemory eval locomo` and `eval longmemeval`. Floor 8."""
 
 from __future__ import annotations
 

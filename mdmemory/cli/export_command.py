@@ -1,4 +1,4 @@
-"""`mdmemory export`. Floor 7."""
+"""`mdmemory export`. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mdmemory timeline`, `fact` and `wake-up`: what is known of an entity, and of the user. Floor 7."""
+"""`mdmemory timeline`, `fact` and `wake-up`: what is known of an entity, and of the user. Floor 8."""
 
 from __future__ import annotations
 

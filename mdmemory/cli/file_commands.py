@@ -1,4 +1,4 @@
-"""`mdmemory init`, `ls`, `show` and `search`. Floor 7."""
+"""`mdmemory init`, `ls`, `show` and `search`. Floor 8."""
 
 from __future__ import annotations
 

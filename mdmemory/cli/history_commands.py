@@ -1,4 +1,4 @@
-"""`mdmemory log`, `diff`, `blame`, `undo`, `restore` and `purge`: what happened, and how to take it back. Floor 7."""
+"""`mdmemory log`, `diff`, `blame`, `undo`, `restore` and `purge`: what happened, and how to take it back. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mdmemory hook`; what agents call in its usual form is answered by `mdmemory.__main__`, before click is imported. Floor 7."""
+"""`mdmemory hook`; what agents call in its usual form is answered by `mdmemory.__main__`, before click is imported. Floor 8."""
 
 from __future__ import annotations
 

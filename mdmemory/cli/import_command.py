@@ -1,4 +1,4 @@
-"""`mdmemory import`. Floor 7."""
+"""`mdmemory import`. Floor 8."""
 
 from __future__ import annotations
 

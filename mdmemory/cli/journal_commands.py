@@ -1,4 +1,4 @@
-"""`mdmemory journal` and `context`: what was said, and what a model would get of it. Floor 7."""
+"""`mdmemory journal` and `context`: what was said, and what a model would get of it. Floor 8."""
 
 from __future__ import annotations
 

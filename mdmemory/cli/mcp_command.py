@@ -1,4 +1,4 @@
-"""`mdmemory mcp`. Floor 7."""
+"""`mdmemory mcp`. Floor 8."""
 
 from __future__ import annotations
 

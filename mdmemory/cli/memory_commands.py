@@ -1,4 +1,4 @@
-"""`mdmemory remember`, `forget` and `extract`: what goes into a memory and out of it. Floor 7."""
+"""`mdmemory remember`, `forget` and `extract`: what goes into a memory and out of it. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is longer than the screen goes through a pager, as with git. Floor 7."""
+"""What is longer than the screen goes through a pager, as with git. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mdmemory serve`. Floor 7."""
+"""`mdmemory serve`. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mdmemory stats`. Floor 7."""
+"""`mdmemory stats`. Floor 8."""
 
 from __future__ import annotations
 

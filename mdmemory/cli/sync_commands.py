@@ -1,4 +1,4 @@
-"""`mdmemory pull` and `push`: a sandbox's memory and the folder people keep. Floor 7."""
+"""`mdmemory pull` and `push`: a sandbox's memory and the folder people keep. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and notes that fit a terminal, in any script: wide characters take two columns, combining marks none. Floor 7."""
+"""Tables and notes that fit a terminal, in any script: wide characters take two columns, combining marks none. Floor 8."""
 
 from __future__ import annotations
 

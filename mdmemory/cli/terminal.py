@@ -1,4 +1,4 @@
-"""What every command shares: the folder option, JSON, safe text, and errors without a traceback. Floor 7."""
+"""What every command shares: the folder option, JSON, safe text, and errors without a traceback. Floor 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mdmemory watch`. Floor 7."""
+"""`mdmemory watch`. Floor 8."""
 
 from __future__ import annotations
 
