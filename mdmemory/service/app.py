@@ -42,12 +42,13 @@ class ServiceApp:
     Args:
         serving: how it serves.
         authenticate: says whose a token is, such as a `TokenFile` or a check of JWTs.
+        model: of the conversations that a program holds in these memories; None for that of the settings.
     """
 
-    def __init__(self, serving: Serving, authenticate: Authenticate) -> None:
+    def __init__(self, serving: Serving, authenticate: Authenticate, model: Model | None = None) -> None:
         self._serving, self._metrics = serving, Metrics()
         self._seal = Seal(serving.secret, serving.session_s)
-        self._model: Model | None = None
+        self._model = model
         self._memories = Memories(self._open, serving.most_idle, serving.idle_s, self._metrics.open.set)
         asking = Asking(authenticate, self._metrics)
         sign_in, self._rates = SignIn(asking, self._seal, serving.session_s), Rates(serving.counts, os.getpid())
@@ -84,7 +85,8 @@ class ServiceApp:
     @asynccontextmanager
     async def _lifespan(self, app: Any) -> AsyncIterator[None]:
         named = self._serving.settings.model
-        self._model = model_from_string(named) if named else None
+        own = model_from_string(named) if named and self._model is None else None
+        self._model = own or self._model
         self._metrics.workers.set(1)
         try:
             yield
@@ -93,7 +95,7 @@ class ServiceApp:
             await self._memories.close(self._serving.end_s)
             await self._storage.close()
             self._rates.close()
-            if close := getattr(self._model, "close", None):
+            if close := getattr(own, "close", None):
                 await close()
 
     def _open(self, user: User) -> AbstractAsyncContextManager[Opened]:
