@@ -102,7 +102,7 @@ def running(home: Path, *options: str, users: Mapping[str, tuple[str, ...]] | No
         line = process.stdout.readline()
         assert line, service.text()
         service.url = json.loads(line)["url"]
-        until(lambda: service.number("mdmemory_workers") >= 1)
+        until(lambda: httpx2.get(f"{service.url}/health/live", trust_env=False))
         yield service
     finally:
         if process.poll() is None:

@@ -9,6 +9,11 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"  # the library's: where workers keep their numbers; set before it is imported
 _QUICK_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_EXPECTED = {
+    "refused": ("per_minute", "at_once", "streams"),
+    "errors": ("/mcp", "/"),
+    "storage_failed": ("scan", "read", "commit"),
+}
 
 
 class Metrics:
@@ -32,6 +37,9 @@ class Metrics:
             "mdmemory_storage_unavailable", "Calls that the storage did not answer.", ["verb"], registry=own
         )
         self.workers = _gauge("mdmemory_workers", "Worker processes that serve.", own)
+        for counter, labels in _EXPECTED.items():
+            for label in labels:
+                getattr(self, counter).labels(label)  # which shows it as 0, so that a first one is seen as a rise
 
     def text(self) -> bytes:
         """All numbers in Prometheus' text format."""
