@@ -13,6 +13,7 @@ import pytest
 from command import note, write
 from mcp_clients import called, over_http
 from service_app import served
+from service_server import call, running
 
 from mdmemory.errors import InvalidArguments
 from mdmemory.folder.mounts import Mount
@@ -131,6 +132,25 @@ async def test_a_team_s_folder_is_mounted_for_all(tmp_path: Path) -> None:
                 assert result.is_error is not sees
                 denied = await client.call_tool("Write", {"file_path": "team/new.md", "content": note("N", "x")})
                 assert denied.is_error
+
+
+async def test_a_file_with_settings_holds_for_every_memory(tmp_path: Path) -> None:
+    """Its location has the place of the user, its relative paths begin where it lies, and its mounts are each user's."""
+    write(tmp_path / "shared/plan.md", note("Plan", "of the team"))
+    write(tmp_path / "memory.yaml", "location: memories/{user}\nmounts:\n  team/: {location: shared, access: read}\n")
+    with running(tmp_path, "--config", "memory.yaml") as service:
+        assert "of the team" in call(service, service.tokens["alice"], "Read", file_path="team/plan.md")
+        call(service, service.tokens["bob"], "Write", file_path="user/home.md", content=note("Home", "of bob"))
+    assert (tmp_path / "memories/bob/user/home.md").exists()
+
+
+async def test_the_history_names_the_client(tmp_path: Path) -> None:
+    """Who changed what is told by the name that a client has for itself, as far as its protocol says it."""
+    async with served(ServiceApp(serving(tmp_path), by_jwt)) as url:
+        for mode, name in (("auto", "test-http"), ("legacy", "mcp")):
+            async with over_http(f"{url}/mcp", mode, token=token_for("alice")) as client:
+                await called(client, "Write", file_path=f"user/{mode}.md", content=note("Home", "where I live"))
+            assert f'"agent:{name}"' in (tmp_path / "alice/.mdmemory/log.jsonl").read_text().splitlines()[-2]
 
 
 async def test_a_failing_question_lets_nobody_in(tmp_path: Path) -> None:

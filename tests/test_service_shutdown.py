@@ -124,6 +124,8 @@ def test_a_killed_worker_is_replaced_and_nothing_answered_is_lost(tmp_path: Path
             thread.start()
         until(lambda: len(answered) > 10)
         time.sleep(2)  # so that neither counts as one that dies as soon as it is started
+        with open(service.home / "tokens", "a") as file:
+            file.write("a slip of the pen\n")  # which keeps no worker from starting, and lets nobody in
         before = service.workers()
         killed = before.pop()
         os.kill(killed, signal.SIGKILL)

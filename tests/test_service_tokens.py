@@ -43,6 +43,7 @@ async def test_a_line_that_goes_is_revoked_within_a_second(file: Path) -> None:
     """Neither a restart nor another size of the file is needed: a name that is exchanged is seen as well."""
     token, other = new_token(file, "alice"), new_token(file, "bob")
     known = TokenFile(file, Limits())
+    assert await known(token) == User("alice") and await known(other) == User("bob")
     file.write_text(file.read_text().replace(hash_of(token), hash_of("nobody's")))
     known._looked -= tokens.LOOK_S
     assert await known(token) is None and await known(other) == User("bob")
@@ -52,6 +53,8 @@ async def test_a_line_that_goes_is_revoked_within_a_second(file: Path) -> None:
     file.unlink()
     known._looked -= tokens.LOOK_S
     assert await known("nobody's") is None
+    with pytest.raises(ConfigError, match="can't be read"):
+        known.check()
     back = new_token(file, "carol")
     known._looked -= tokens.LOOK_S
     assert await known(back) == User("carol")
@@ -90,9 +93,11 @@ async def test_a_line_that_can_not_be_read_lets_nobody_in(file: Path, line: str,
     assert ALICE[:-1] not in str(said.value)
     token = new_token(file, "bob")
     known = TokenFile(file, Limits())
+    known.check()
+    assert await known(token) == User("bob")
     file.write_text(f"# ours\n\n{file.read_text()}{line}")
     with pytest.raises(ConfigError, match="line 4"):
-        TokenFile(file, Limits())
+        TokenFile(file, Limits()).check()
     known._looked -= tokens.LOOK_S
     with caplog.at_level(logging.WARNING):
         assert await known(token) == User("bob") and await known("alice's") is None

@@ -53,7 +53,7 @@ def service(location: str | None, tokens: str, workers: int, as_json: bool, **op
     serving = _serving(location, address, options)
     check_parent(serving.location)
     file = Path(tokens).expanduser()
-    TokenFile(file, serving.limits)
+    TokenFile(file, serving.limits).check()
     with address.listen() as listener:
         url = address.url(listener.getsockname()[1])
         log_lines()

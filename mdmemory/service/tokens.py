@@ -27,6 +27,7 @@ from mdmemory.service.users import Limits, User
 logger = logging.getLogger("mdmemory.service")
 LOOK_S: Final = 1.0  # how long what was read counts, without a look at the file's date
 _YOUNG_NS: Final = 2_000_000_000  # a file changed so lately may change again under the same date
+_NOTHING: Final = (0, 0, 0, 0)
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _USUAL: Final = Limits()
 _LIMITS: Final = {each.name.replace("_", "-"): each.name for each in fields(Limits)}
@@ -42,18 +43,22 @@ class TokenFile:
 
     Args:
         limits: of users whose line says nothing of them.
-
-    Raises:
-        ConfigError: the file can't be read, or a line of it.
     """
 
     def __init__(self, file: Path, limits: Limits) -> None:
         self._file, self._limits = file, limits
-        self._looked = time.monotonic()
-        self._state = self._state_now()
-        self._users, faults = self._read()
+        self._looked, self._state = float("-inf"), _NOTHING
+        self._users: Mapping[str, User] = {}
+
+    def check(self) -> None:
+        """Refuse a file in which something is wrong; without this, what is wrong lets nobody in.
+
+        Raises:
+            ConfigError: the file can't be read, or a line of it.
+        """
+        _, faults = self._read()
         if faults:
-            raise ConfigError(f"{file.name}, {faults[0]}")
+            raise ConfigError(f"{self._file.name}, {faults[0]}")
 
     async def __call__(self, token: str) -> User | None:
         """Whose it is; None for nobody's, or when it has run out."""
@@ -73,9 +78,9 @@ class TokenFile:
                     logger.warning("the tokens in these lines let nobody in: %s", "; ".join(faults[:5]))
                 self._state = state
         except ConfigError as error:
-            if self._users:
+            if self._users or self._state != _NOTHING:
                 logger.error("%s Until it can be read, nobody is let in.", error)
-            self._users, self._state = {}, (0, 0, 0, 0)
+            self._users, self._state = {}, _NOTHING
 
     def _state_now(self) -> tuple[int, int, int, int]:
         try:
