@@ -98,6 +98,8 @@ async def test_what_a_search_brings_is_bounded(service: Service) -> None:
         assert len((result.structured_content or {})["files"]) == 3
         result = await client.call_tool("recall", {"query": "harbour", "max_tokens": 100_000})
         assert sum(len(passage["text"]) for passage in (result.structured_content or {})["passages"]) < 60 * 5
+    for limit in (1000, 1000.0):
+        assert call(service, service.tokens["carol"], "Search", keywords=["harbour"], limit=limit).count("number") == 3
     text = call(service, service.tokens["bob"], "Search", keywords=["harbour"], limit=20)
     assert text.count("number") == 20
 
@@ -113,6 +115,15 @@ def test_a_body_is_bounded(service: Service, path: str) -> None:
         chunks = (b"x" * 500 for _ in range(5))
         assert client.post(path, content=chunks, headers=headers).status_code == 413
         assert client.post(path, content=b"x" * 500, headers=headers).status_code in (400, 415)
+
+
+def test_one_request_is_one_call(service: Service) -> None:
+    """Several calls in one body, which would count as one, are not taken, in neither generation of the protocol."""
+    call_one = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    for headers in ({}, {"mcp-protocol-version": "2025-03-26"}, {"mcp-protocol-version": "2026-07-28"}):
+        with httpx2.Client(trust_env=False) as client:
+            sent = {**JSON, "authorization": f"Bearer {service.tokens['bob']}", **headers}
+            assert client.post(service.mcp, json=[call_one, {**call_one, "id": 2}], headers=sent).status_code == 400
 
 
 def test_streams_are_counted_apart(service: Service) -> None:

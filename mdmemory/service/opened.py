@@ -87,6 +87,6 @@ async def _within_limits(ctx: ServerRequestContext[Any, Any], call_next: CallNex
     if ctx.method == "tools/call" and isinstance(limits, Limits) and isinstance(arguments, dict):
         most = {"Search": ("limit", limits.results), "recall": ("max_tokens", limits.answer_tokens)}
         name, bound = most.get(str((ctx.params or {}).get("name")), ("", 0))
-        if isinstance(given := arguments.get(name), int) and given > bound:
+        if isinstance(given := arguments.get(name), int | float) and given > bound:
             ctx = replace(ctx, params={**(ctx.params or {}), "arguments": {**arguments, name: bound}})
     return await call_next(ctx)

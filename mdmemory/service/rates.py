@@ -53,7 +53,9 @@ class Rates:
 
     def __init__(self, file: str = ":memory:", worker: int = 0) -> None:
         self._worker, self._asked = worker, 0
-        self._db = sqlite3.connect(file, timeout=1.0, isolation_level=None)
+        self._db = sqlite3.connect(
+            file, timeout=1.0, isolation_level=None, check_same_thread=False
+        )  # one loop uses it, not always its maker's
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=OFF")
         self._db.executescript(_TABLES)

@@ -16,6 +16,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
@@ -36,6 +37,7 @@ logger = logging.getLogger("mdmemory.service")
 LOOK_S: Final = 0.2
 YOUNG_S: Final = 2.0  # a worker that dies sooner is started again only after this, lest starting be all that happens
 SPARE_S: Final = 5.0
+THREADS: Final = 64  # in which a disk is waited for: so many that one user's requests don't take them all
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,11 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin."""
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(THREADS, "mdmemory"))
         await super().startup(sockets)
         if (parent := multiprocessing.parent_process()) is not None:
-            asyncio.get_running_loop().add_reader(parent.sentinel, self._orphaned, parent.sentinel)
+            loop.add_reader(parent.sentinel, self._orphaned, parent.sentinel)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End."""
