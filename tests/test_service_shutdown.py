@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from command import REPOSITORY, environment, mdmemory, note, write
-from service_server import ask, call, is_alive, running, until
+from service_server import ask, call, is_alive, new_token, running, until
 from web_server import Visitor
 
 pytestmark = pytest.mark.xdist_group("service-shutdown")
@@ -55,6 +56,16 @@ async def main():
 
 asyncio.run(main())
 '''
+HURRIED = """
+import socket
+from pathlib import Path
+from mdmemory.service.serving import Serving
+from mdmemory.service.workers import Supervisor
+
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    port = listener.getsockname()[1]
+    Supervisor(Serving("memories/{user}", "x" * 40, end_s=1), listener, Path("tokens"), 2).run(lambda: print(port, flush=True))
+"""
 
 
 def test_what_runs_is_answered_and_then_it_ends(tmp_path: Path) -> None:
@@ -145,6 +156,27 @@ def test_a_killed_worker_is_replaced_and_nothing_answered_is_lost(tmp_path: Path
         _is_whole(tmp_path / "memories" / user)
 
 
+def test_a_client_that_stalls_holds_it_up_no_longer_than_its_bound(tmp_path: Path) -> None:
+    """A request whose body never comes is given up after `end_s`, and the end goes on as ever."""
+    (tmp_path / "memories").mkdir()
+    token = new_token(tmp_path, "alice")
+    command = [sys.executable, "-c", HURRIED]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None and run.stderr is not None
+        url = f"http://127.0.0.1:{run.stdout.readline().strip()}"
+        until(lambda: httpx2.get(f"{url}/health", trust_env=False).status_code == 200)
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as stalled:
+            head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nContent-Length: 1000\r\n\r\n{{"
+            stalled.sendall(head.encode())
+            until(lambda: "mdmemory_requests_running 2.0" in httpx2.get(f"{url}/metrics", trust_env=False).text)
+            begun = time.monotonic()
+            run.terminate()
+            assert run.wait(30) == 0 and 1 <= time.monotonic() - begun < 6
+        assert "Cancel 1 running task(s)" in run.stderr.read()
+
+
 def test_without_its_supervisor_no_worker_stays(tmp_path: Path) -> None:
     """kill -9 of the process that was started leaves nothing that holds the port."""
     with running(tmp_path) as service:
@@ -158,8 +190,6 @@ def test_without_its_supervisor_no_worker_stays(tmp_path: Path) -> None:
 
 def test_what_is_being_drawn_from_a_conversation_is_waited_for(tmp_path: Path) -> None:
     """A memory in which write-back runs is not closed while idle, and SIGTERM waits until what it draws is saved."""
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     (tmp_path / "memories").mkdir()
