@@ -84,15 +84,18 @@ def new_token(home: Path, user: str, *options: str) -> str:
 
 
 @contextmanager
-def running(home: Path, *options: str, users: Mapping[str, tuple[str, ...]] | None = None, **env: str) -> Iterator[Service]:
+def running(
+    home: Path, *options: str, users: Mapping[str, tuple[str, ...]] | None = None, location: str = "", **env: str
+) -> Iterator[Service]:
     """A service on a free port, with a token for alice and one for bob; no traceback may come of it.
 
     Args:
         users: others, with the options of `mdmemory token`.
+        location: with `{user}`; below `home` when none is given.
     """
     (home / "memories").mkdir(parents=True, exist_ok=True)
     tokens = {user: new_token(home, user, *given) for user, given in (users or {"alice": (), "bob": ()}).items()}
-    template = [] if "--config" in options else [f"{home}/memories/{{user}}"]
+    template = [] if "--config" in options else [location or f"{home}/memories/{{user}}"]
     command = [*COMMAND, "service", *template, "--tokens", str(home / "tokens"), "--port", "0", "--json", *options]
     with open(home / "log", "a") as log:
         process = subprocess.Popen(command, env=environment(**env), stdout=subprocess.PIPE, stderr=log, text=True, cwd=home)

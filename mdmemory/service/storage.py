@@ -70,6 +70,7 @@ class Storage:
     """
 
     def __init__(self, template: str, metrics: Metrics) -> None:
+        self._metrics = metrics
         self._probe = Metered(backend_of(location_of(template, NOBODY)), metrics)
         self._parent = parent_of(template)
         self._answer: tuple[float, str | None] = (float("-inf"), None)
@@ -89,6 +90,7 @@ class Storage:
             async with asyncio.timeout(PROBE_S):
                 await self._probe.scan()
         except TimeoutError:
+            self._metrics.storage_failed.labels("scan").inc()
             return f"the storage did not answer within {PROBE_S:g} s"
         except MdmemoryError as error:
             return str(error)
