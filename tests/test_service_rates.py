@@ -40,13 +40,13 @@ with Rates(sys.argv[1], int(sys.argv[2])).taking(User("alice"), Limits(at_once=2
 
 def test_a_quarter_of_a_minute_may_come_at_once() -> None:
     """Then it is one by one, and who waits as long as they are told is let in; others are not concerned."""
-    rates, limits = Rates(), Limits(per_minute=1200)
-    for _ in range(300):
+    rates, limits = Rates(), Limits(per_minute=60)
+    for _ in range(15):
         with rates.taking(ALICE, limits):
             pass
     with pytest.raises(TooMuch) as much, rates.taking(ALICE, limits):
         pass
-    assert much.value.limit == "per_minute" and 0 < much.value.wait_s <= 0.05
+    assert much.value.limit == "per_minute" and 0 < much.value.wait_s <= 1
     with rates.taking(BOB, limits):
         pass
     time.sleep(much.value.wait_s + 0.001)
