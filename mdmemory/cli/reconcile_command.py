@@ -1,4 +1,4 @@
-"""`mdmemory sync`: a folder of yours and another one, kept together. Floor 7."""
+"""`mdmemory sync`: a folder of yours and another one, kept together. Floor 8."""
 
 from __future__ import annotations
 
