@@ -98,7 +98,9 @@ def running(
     template = [] if "--config" in options else [location or f"{home}/memories/{{user}}"]
     command = [*COMMAND, "service", *template, "--tokens", str(home / "tokens"), "--port", "0", "--json", *options]
     with open(home / "log", "a") as log:
-        process = subprocess.Popen(command, env=environment(**env), stdout=subprocess.PIPE, stderr=log, text=True, cwd=home)
+        process = subprocess.Popen(
+            command, env=environment(TMPDIR=str(home), **env), stdout=subprocess.PIPE, stderr=log, text=True, cwd=home
+        )
     service = Service(home, process, tokens=tokens)
     try:
         assert process.stdout is not None
