@@ -12,7 +12,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from mdmemory.backends import paths
 from mdmemory.backends.listing import STATE, Entries, Listing, Versions
-from mdmemory.backends.postgres_pool import Database, Lost, acquire, release
+from mdmemory.backends.postgres_connection import Lost
+from mdmemory.backends.postgres_pool import Database, acquire, release
 from mdmemory.backends.protocol import (
     HEAD_BYTES,
     MAX_FILE_BYTES,
@@ -148,7 +149,7 @@ class PostgresBackend:
 
     @property
     def _database(self) -> Database:
-        if self._held is None:
+        if self._held is None or not self._held.is_here:  # as in a process that was forked, or where each call has a loop
             self._held = acquire(self._address)
         return self._held
 
