@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from engine import say_what_did_not_run
+
+from mdmemory.backends.postgres import PostgresBackend
+from mdmemory.backends.protocol import Delete
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "postgres"
 NOT_TESTED = "PostgreSQL was NOT tested"
@@ -56,11 +61,39 @@ class Server:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return self.url.removesuffix("/postgres") + f"/{name}"
 
+    def new_tables(self) -> str:
+        """The URL of a database that is set up."""
+        url = self.new_database()
+
+        async def first() -> None:
+            async with closing(url, "first") as backend:
+                await backend.commit("first", [Delete("first.md")])
+
+        asyncio.run(first())
+        return url
+
     def new_role(self, name: str) -> Callable[[str], str]:
         """Make a role that may log in and nothing else; returns how a database's URL reads for it."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE ROLE {name} LOGIN".encode())
         return lambda url: url.replace("//mdmemory@", f"//{name}@")
+
+
+@asynccontextmanager
+async def closing(url: str, folder: str) -> AsyncIterator[PostgresBackend]:
+    """A folder of a database, closed in the end."""
+    backend = PostgresBackend(url, folder)
+    try:
+        yield backend
+    finally:
+        await backend.close()
+
+
+async def execute(url: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """What a database answers to a statement of a connection of its own."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        cursor = await connection.execute(statement.encode(), values or None)
+        return await cursor.fetchall() if cursor.description else []
 
 
 @pytest.fixture(scope="session")
