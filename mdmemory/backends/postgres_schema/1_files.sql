@@ -310,7 +310,10 @@ CREATE FUNCTION mdmemory.move(of_folder bigint, next bigint, old_path text, new_
     INSERT INTO mdmemory.gone SELECT of_folder, old_path || substr(path, length(new_path) + 1), next FROM moved
         WHERE NOT starts_with(old_path, '.')
         ON CONFLICT (folder, path) DO UPDATE SET seq = next;
-    SELECT (0, 0)::mdmemory.growth
+    SELECT (CASE WHEN starts_with(old_path, '.') = starts_with(new_path, '.') THEN 0 ELSE ( -- of those that are hidden none counts
+        SELECT count(*) FROM mdmemory.file
+        WHERE folder = of_folder AND (path = new_path OR path > new_path || '/' AND path < new_path || '0')
+    ) * CASE WHEN starts_with(old_path, '.') THEN 1 ELSE -1 END END, 0)::mdmemory.growth
 $$;
 
 CREATE FUNCTION mdmemory.parents(of_path text) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
