@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +55,11 @@ class Server:
         subprocess.run([SCRIPT, "stop", self.folder], capture_output=True, check=True)
         shutil.rmtree(self._above)
 
-    def new_database(self) -> str:
-        """The URL of a database with nothing in it."""
+    def new_database(self, more: str = "", owner: str = "mdmemory") -> str:
+        """The URL of a database with nothing in it; `more` is said where it is made."""
         name = f"test_{next(_numbers)}"
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
+            connection.execute(f"CREATE DATABASE {name} OWNER {owner} {more}".encode())
         return self.url.removesuffix("/postgres") + f"/{name}"
 
     def new_tables(self) -> str:
@@ -73,10 +74,14 @@ class Server:
         return url
 
     def new_role(self, name: str) -> Callable[[str], str]:
-        """Make a role that may log in and nothing else; returns how a database's URL reads for it."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        """Make a role that may log in and nothing else, unless it is there; returns how a database's URL reads for it."""
+        with psycopg.connect(self.url, autocommit=True) as connection, suppress(psycopg.errors.DuplicateObject):
             connection.execute(f"CREATE ROLE {name} LOGIN".encode())
-        return lambda url: url.replace("//mdmemory@", f"//{name}@")
+        return lambda url: re.sub("//[a-z_0-9]+@", f"//{name}@", url)
+
+    def kept(self) -> str:
+        """The URL of a database with nothing in it, whose owner is no superuser."""
+        return self.new_role("keeper")(self.new_database(owner="keeper"))
 
 
 @asynccontextmanager

@@ -68,7 +68,7 @@ def check(later: Scan, whole: Scan, known: Mapping[str, Version]) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_scan_that_goes_on_is_a_whole_one(url: str, steps: list[tuple[str, int, list[Op] | str]]) -> None:
     """Two hosts, any commits: from every earlier scan, in memory or cached, the next one sees what one without a past sees.
 
