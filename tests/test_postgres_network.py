@@ -142,7 +142,7 @@ async def test_opening_is_broken_off_at_every_step(proxy: Proxy, postgres: Serve
             await backend.commit("c", FIRST)
         passed = {way: len(data) for way, data in whole.passed.items()}
     for way in ("up", "down"):
-        for n in range(0, passed[way], passed[way] // 25):  # type: ignore[literal-required]
+        for n in range(0, passed[way], passed[way] // 10):  # type: ignore[literal-required]
             fresh = postgres.new_database()
             async with Proxy(fresh) as there, closing(there.url, "a") as backend:
                 there.arm((way, n))  # type: ignore[arg-type]

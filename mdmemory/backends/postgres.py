@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,7 @@ from mdmemory.backends.protocol import (
 from mdmemory.errors import ConfigError, Conflict, InvalidPath, Unavailable, UnsafeFile
 
 MAX_FOLDER_BYTES: Final = 512
+TRUST_S: Final = 60.0  # how long what the database tells is trusted until a scan
 _SCAN = "SELECT * FROM mdmemory.scan(%s, %s, %s, %s::text[], %s::text[], %s::bigint[], %s)"
 _READ = "SELECT * FROM mdmemory.read(%s, %s::text[], %s::bigint[], %s::bigint[], %s)"
 _COMMIT = "SELECT * FROM mdmemory.commit(%s, %b, %s::text[], %s::text[], %s::text[], %b::bytea[], %s::text[], %s::boolean[])"
@@ -61,6 +63,7 @@ class PostgresBackend:
         self._held: Database | None = None
         self._life: str | None = None
         self._seq = self._heard = 0
+        self._looked_at = 0.0
 
     @classmethod
     def from_url(cls, url: str) -> PostgresBackend:
@@ -79,8 +82,12 @@ class PostgresBackend:
 
     @property
     def has_news(self) -> bool:
-        """Whether another connection may have changed something since the last scan, as far as the database has told."""
-        return self._held is None or self._held.news.may_have(self._life, self._seq, self._heard)
+        """Whether another connection may have changed something since the last scan, as far as the database has told.
+
+        Of a host that died between its commit and telling of it, nothing is told: so it is true after a minute, too.
+        """
+        is_old = time.monotonic() > self._looked_at + TRUST_S
+        return self._held is None or is_old or self._held.news.may_have(self._life, self._seq, self._heard)
 
     async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:
         """Ask what changed since the scan that `known` comes from, else look at every file; as `Backend.scan`."""
@@ -88,7 +95,7 @@ class PostgresBackend:
         since = _Since.of(before)
         listed = {} if since else {path: _seq_of(version) for path, version in known.items()}
         unsure = [path for path, version in known.items() if _seq_of(version) is None] if since else []
-        heard = self._database.news.heard
+        heard, looked_at = self._database.news.heard, time.monotonic()
         rows = await self._database.rows(
             _SCAN,
             (
@@ -104,7 +111,7 @@ class PostgresBackend:
         if not rows:
             return _nothing(known)
         life, is_whole, _, seq, _ = rows[0]
-        self._life, self._seq, self._heard = life, seq, heard
+        self._life, self._seq, self._heard, self._looked_at = life, seq, heard, looked_at
         versions = Versions() if is_whole or not since else _copied(before, [row[0] for row in rows[1:]])
         heads = {}
         for path, size, mtime_ns, number, head in rows[1:]:

@@ -56,7 +56,7 @@ class Database:
 
         Args:
             again: whether it may be carried out twice, so that it is asked again when the answer was lost.
-            then: a statement about the folder, the first of `values`, to carry out afterwards, in the same round trip.
+            then: a statement about the folder, the first of `values`, to carry out afterwards; that it fails is no failure of the first.
 
         Returns:
             Its rows; none while the database has no tables yet.
@@ -72,7 +72,8 @@ class Database:
             try:
                 if not await self._ready():
                     return []
-                return await self._asked(statement, values, then, give_up)
+                found = await self._asked(statement, values, give_up)
+                break
             except Unavailable as error:
                 lost = error if isinstance(error, Lost) else lost
                 may_ask = isinstance(error, NotDone) or (isinstance(error, Lost) and again)
@@ -82,6 +83,12 @@ class Database:
                     raise lost from error  # the first may have been carried out, whatever the last one says
                 logger.info("the memory's database is asked again: %s", error.__cause__)
                 await asyncio.sleep(_PAUSE_S)
+        if then:
+            try:
+                await self.rows(then, values[:1])
+            except Unavailable as error:
+                logger.warning("a change of the memory is done, but nobody could be told of it: %s", error)
+        return found
 
     async def set_up(self) -> None:
         """Make the tables, or bring them up to date.
@@ -124,7 +131,7 @@ class Database:
                 self._pool = pool
         return self._is_set_up
 
-    async def _asked(self, statement: str, values: Sequence[object], then: str, give_up: float) -> list[tuple[Any, ...]]:
+    async def _asked(self, statement: str, values: Sequence[object], give_up: float) -> list[tuple[Any, ...]]:
         import psycopg
         from psycopg_pool import PoolTimeout
 
@@ -132,7 +139,7 @@ class Database:
         try:
             async with self._pool.connection(timeout=max(0.1, give_up - time.monotonic())) as connection:
                 with cut_when_silent(connection):
-                    return await _answer(connection, statement, values, then)
+                    return await (await connection.execute(statement, values, binary=True)).fetchall()
         except PoolTimeout as error:
             raise Unavailable(AWAY_TEXT) from error
         except psycopg.Error as error:
@@ -140,25 +147,6 @@ class Database:
             if found is error:
                 raise
             raise found from error
-
-
-async def _answer(connection: AsyncConnection[Any], statement: str, values: Sequence[object], then: str) -> list[tuple[Any, ...]]:
-    import psycopg
-
-    if not then:
-        return await (await connection.execute(statement, values, binary=True)).fetchall()
-    rows: list[tuple[Any, ...]] | None = None
-    try:
-        async with connection.pipeline() as pipeline:
-            cursor = await connection.execute(statement, values, binary=True)
-            await pipeline.sync()  # what follows is a transaction of its own, which holds no lock while the first is written
-            await connection.execute(then, values[:1])
-            rows = await cursor.fetchall()
-    except psycopg.Error as error:
-        if rows is None:
-            raise
-        logger.warning("what follows a change of the memory's database failed, and the change is done: %s", error)
-    return rows or []
 
 
 async def _check(connection: AsyncConnection[Any]) -> None:
