@@ -56,7 +56,7 @@ class Database:
 
         Args:
             again: whether it may be carried out twice, so that it is asked again when the answer was lost.
-            then: a statement about the folder, the first of `values`, to carry out afterwards; that it fails is no failure of the first.
+            then: one about the first of `values`, the folder, to carry out afterwards; its failure is not that of the first.
 
         Returns:
             Its rows; none while the database has no tables yet.
