@@ -9,11 +9,11 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from mdmemory.backends import paths
 from mdmemory.backends.listing import STATE, Entries, Listing, Versions
 from mdmemory.backends.postgres_connection import Lost
+from mdmemory.backends.postgres_owner import check_folder, split_url
 from mdmemory.backends.postgres_pool import Database, acquire, release
 from mdmemory.backends.protocol import (
     HEAD_BYTES,
@@ -34,9 +34,8 @@ from mdmemory.backends.protocol import (
     etag_of,
     shielded,
 )
-from mdmemory.errors import ConfigError, Conflict, InvalidPath, Unavailable, UnsafeFile
+from mdmemory.errors import Conflict, InvalidPath, Unavailable, UnsafeFile
 
-MAX_FOLDER_BYTES: Final = 512
 TRUST_S: Final = 60.0  # how long what the database tells is trusted until a scan
 _SCAN = "SELECT * FROM mdmemory.scan(%s, %s, %s, %s::text[], %s::text[], %s::bigint[], %s)"
 _READ = "SELECT * FROM mdmemory.read(%s, %s::text[], %s::bigint[], %s::bigint[], %s)"
@@ -57,8 +56,7 @@ class PostgresBackend:
     is_atomic = True  # a commit is done as a whole or not at all, so none is ever found cut short
 
     def __init__(self, address: str, folder: str) -> None:
-        if not folder or len(folder.encode()) > MAX_FOLDER_BYTES or paths.fault(folder):
-            raise ConfigError(f"{folder!r} is no name of a folder in a database. Give one such as users/alice.")
+        check_folder(folder)
         self.folder, self._address = folder, address
         self._held: Database | None = None
         self._life: str | None = None
@@ -72,13 +70,8 @@ class PostgresBackend:
         Raises:
             ConfigError: it names no folder.
         """
-        parts = urlsplit(url)
-        options = parse_qsl(parts.query, keep_blank_values=True)
-        folders = [value for name, value in options if name == "folder"]
-        if len(folders) != 1:
-            raise ConfigError("A database holds many memories: say which, as in postgres://user@host/db?folder=users/alice.")
-        rest = urlencode([(name, value) for name, value in options if name != "folder"])
-        return cls(parts._replace(scheme="postgresql", query=rest).geturl(), folders[0])
+        address, folder = split_url(url)
+        return cls(address, check_folder(folder))
 
     @property
     def has_news(self) -> bool:
