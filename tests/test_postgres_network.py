@@ -77,7 +77,7 @@ async def cuts_of(proxy: Proxy, url: str, work: Callable[[PostgresBackend], obje
     async with closing(proxy.url, await new_folder(url)) as backend:
         await backend.scan()
         proxy.arm()
-        await work(backend)  # type: ignore[misc]  # a coroutine
+        await work(backend)
         ways: tuple[Direction, ...] = ("up", "down")
         return iter([(way, n) for way in ways for n in sorted(steps(proxy.passed[way]))])
 
@@ -142,10 +142,10 @@ async def test_opening_is_broken_off_at_every_step(proxy: Proxy, postgres: Serve
             await backend.commit("c", FIRST)
         passed = {way: len(data) for way, data in whole.passed.items()}
     for way in ("up", "down"):
-        for n in range(0, passed[way], passed[way] // 10):  # type: ignore[literal-required]
+        for n in range(0, passed[way], passed[way] // 10):
             fresh = postgres.new_database()
             async with Proxy(fresh) as there, closing(there.url, "a") as backend:
-                there.arm((way, n))  # type: ignore[arg-type]
+                there.arm((way, n))
                 for attempt in range(3):
                     try:
                         await backend.commit("c", [Put("a.md", OLD)])
@@ -173,7 +173,7 @@ async def test_a_network_that_falls_silent(proxy: Proxy, url: str) -> None:
             proxy.is_silent = True
             began = time.monotonic()
             with pytest.raises(Unavailable, match="can't be reached"):
-                await attempt()  # type: ignore[operator]
+                await attempt()
             assert time.monotonic() - began < 10
             proxy.is_silent = False
             assert await content(backend) == NOT_DONE

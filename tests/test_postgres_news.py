@@ -140,7 +140,7 @@ def edit(url: str, told: multiprocessing.Queue[int], go_on: multiprocessing.Queu
 def test_another_hosts_change_is_in_the_next_turn(url: str) -> None:
     """Of 200 saves of another process, each is seen by the first turn after it: 0 missed."""
     location = f"{url}?folder=turns"
-    told, go_on = multiprocessing.Queue(), multiprocessing.Queue()  # type: ignore[var-annotated]
+    told, go_on = multiprocessing.Queue(), multiprocessing.Queue()
     process = multiprocessing.get_context("fork").Process(target=edit, args=(location, told, go_on))
     process.start()
 

@@ -64,7 +64,7 @@ def test_two_processes_edit_one_file(url: str) -> None:
             await MemoryFolder(backend).apply([Create("a.md", memory("a"))], "person", "test")
 
     asyncio.run(begin())
-    children = [start(lambda n=n: asyncio.run(add_lines(url, "edited", n, 100))) for n in range(2)]  # type: ignore[misc]
+    children = [start(lambda n=n: asyncio.run(add_lines(url, "edited", n, 100))) for n in range(2)]
     assert [end(pid) for pid in children] == [0, 0]
     files = asyncio.run(content(url, "edited"))
     lines = [line for line in files["a.md"].decode().splitlines() if line.startswith("- ")]
@@ -83,7 +83,7 @@ def test_eight_processes_append_to_one_file(url: str) -> None:
                     f"{process}-{n}", [Append("board.md", f"{process} {n:03}\n".encode(), f"{process} {n:03}\n"[:-1])]
                 )
 
-    children = [start(lambda n=n: asyncio.run(append(n))) for n in range(8)]  # type: ignore[misc]
+    children = [start(lambda n=n: asyncio.run(append(n))) for n in range(8)]
     assert [end(pid) for pid in children] == [0] * 8
     lines = asyncio.run(content(url, "board"))["board.md"].decode().splitlines()
     assert len(lines) == 800
@@ -192,14 +192,14 @@ def test_the_server_is_killed_in_the_middle_of_commits(mortal: Server, tmp_path:
     """
     url = mortal.new_tables()
     answers = [tmp_path / str(process) for process in range(4)]
-    children = [start(lambda n=n: asyncio.run(work_through(url, n, answers[n]))) for n in range(4)]  # type: ignore[misc]
+    children = [start(lambda n=n: asyncio.run(work_through(url, n, answers[n]))) for n in range(4)]
     for _ in range(3):
         time.sleep(0.7)
         mortal.kill()
         before = [file.read_text().count("done") for file in answers]
         mortal.start()
         wait_until(
-            lambda before=before: all(  # type: ignore[misc]
+            lambda before=before: all(
                 file.read_text().count("done") > count + 2 for file, count in zip(answers, before, strict=True)
             )
         )
@@ -228,7 +228,7 @@ def test_the_server_is_killed_in_the_middle_of_commits(mortal: Server, tmp_path:
 def wait_until(holds: object) -> None:
     """Wait up to a minute."""
     end_of_it = time.monotonic() + 60
-    while not holds():  # type: ignore[operator]
+    while not holds():
         assert time.monotonic() < end_of_it
         time.sleep(0.02)
 
@@ -236,7 +236,7 @@ def wait_until(holds: object) -> None:
 def test_a_process_is_killed_in_the_middle_of_commits(url: str) -> None:
     """Kill -9 of a process that saves: no commit of it is half there, and no lock of it holds up the next one."""
     for n in range(10):
-        child = start(lambda n=n: asyncio.run(add_many(url, f"killed/{n}")))  # type: ignore[misc]
+        child = start(lambda n=n: asyncio.run(add_many(url, f"killed/{n}")))
         time.sleep(0.25 + n * 0.013)
         os.kill(child, signal.SIGKILL)
         end(child)

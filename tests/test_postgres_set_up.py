@@ -37,7 +37,7 @@ async def test_reading_makes_nothing(database: str) -> None:
 
 def test_eight_processes_make_them_at_once(database: str) -> None:
     """Of processes that come to an empty database at the same moment one makes the tables, and every one saves."""
-    children = [start(lambda n=n: asyncio.run(save(database, f"users/{n}"))) for n in range(8)]  # type: ignore[misc]
+    children = [start(lambda n=n: asyncio.run(save(database, f"users/{n}"))) for n in range(8)]
     assert [end(pid) for pid in children] == [0] * 8
     assert asyncio.run(execute(database, "SELECT count(*) FROM mdmemory.file")) == [(8,)]
 
