@@ -31,10 +31,10 @@ FORGED = [
 ]
 
 
-@pytest.fixture(scope="module")
-def url(postgres: Server) -> str:
-    """A database whose owner is no superuser, for all of these tests."""
-    return postgres.kept()
+@pytest.fixture(scope="module", params=["a role", "a superuser"])
+def url(request: pytest.FixtureRequest, postgres: Server) -> str:
+    """A database for all of these tests, by who owns it."""
+    return postgres.kept() if request.param == "a role" else postgres.new_database()
 
 
 @pytest.fixture
@@ -188,6 +188,7 @@ async def test_statements_of_ones_own_reach_nothing(alice: str, url: str, first:
     )
 
 
+COMMIT = "SELECT * FROM mdmemory.commit('{}', 'x', '{{put}}', '{{t.md}}', '{{*}}', '{{tea}}', '{{x}}', '{{t}}')"
 SHADOWS = """
 CREATE SCHEMA trap;
 GRANT USAGE ON SCHEMA trap TO PUBLIC;
@@ -199,6 +200,9 @@ CREATE FUNCTION trap.pg_has_role(name, oid, text) RETURNS boolean LANGUAGE sql A
 CREATE FUNCTION trap.starts_with(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 CREATE FUNCTION trap.yes(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 CREATE OPERATOR trap.= (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.yes);
+CREATE FUNCTION trap.octet_length(bytea) RETURNS integer LANGUAGE plpgsql AS 'BEGIN RAISE ''trap''; END';
+CREATE FUNCTION trap.set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE ''trap''; END';
+CREATE FUNCTION trap.cardinality(text[]) RETURNS integer LANGUAGE plpgsql AS 'BEGIN RAISE ''trap''; END';
 SET search_path = trap, pg_temp, pg_catalog, mdmemory;
 """
 
@@ -211,11 +215,12 @@ async def test_names_that_shadow_ours_reach_nothing(alice: str, url: str) -> Non
         assert await (await connection.execute("SELECT starts_with('a', 'b'), 'a'::text = 'b'::text")).fetchone() == (True, True)
         rights = "SELECT mdmemory.may('users/bob'), mdmemory.may('users/alice')"
         assert await (await connection.execute(rights)).fetchone() == (False, True)
-        await connection.execute(SET.encode())
+        await connection.execute(COMMIT.format("users/alice").encode())  # which as its owner runs nothing of ours
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await connection.execute(COMMIT.format("users/bob").encode())
+        await connection.execute(SET.replace("set_config", "pg_catalog.set_config").encode())
         for table in ("folder", "file", "tail", "gone"):
             assert await (await connection.execute(f"SELECT * FROM mdmemory.{table}".encode())).fetchall() == []
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            await connection.execute("SELECT * FROM mdmemory.scan('users/bob', NULL, 0, '{}', '{}', '{}', 100)")
 
 
 async def test_names_of_others_do_not_reach_the_owner(alice: str, url: str) -> None:
@@ -230,9 +235,23 @@ async def test_names_of_others_do_not_reach_the_owner(alice: str, url: str) -> N
     assert path == "pg_catalog, pg_temp"
 
 
-async def test_the_owner_is_kept_to_the_scope(url: str, alice: str) -> None:
-    """Also of the owner, with whom most people log in, a statement sees the one folder that it names."""
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        assert await (await connection.execute("SELECT * FROM mdmemory.file")).fetchall() == []
-        await connection.execute(SET.encode())
-        assert {row[0] for row in await (await connection.execute("SELECT name FROM mdmemory.folder")).fetchall()} == {"users/bob"}
+OWN = [
+    "UPDATE mdmemory.folder SET bytes = 0, files = 0",
+    "UPDATE mdmemory.folder SET max_bytes = 1000000000, max_files = 1000000",
+    "INSERT INTO mdmemory.file SELECT id, 'big.md', 1, 1, 1, '', 'big' FROM mdmemory.folder",
+    "INSERT INTO mdmemory.tail SELECT id, 'a.md', 13, 'big' FROM mdmemory.folder",
+    "UPDATE mdmemory.file SET data = 'big'",
+    "DELETE FROM mdmemory.gone",
+    "SELECT mdmemory.put(id, 9, 'big.md', 'big', '') FROM mdmemory.folder",
+    "SELECT mdmemory.append(id, 9, 'a.md', 'big', '') FROM mdmemory.folder",
+]
+
+
+@pytest.mark.parametrize("statement", OWN)
+async def test_limits_hold_for_statements_of_ones_own(alice: str, statement: str) -> None:
+    """Also in the folder that it was given a role writes by commits alone, so no statement gets past the limits."""
+    async with await psycopg.AsyncConnection.connect(alice, autocommit=True) as connection:
+        await connection.execute("SELECT set_config('mdmemory.folder', 'users/alice', false)")
+        assert await (await connection.execute("SELECT count(*) FROM mdmemory.folder")).fetchone() == (1,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await connection.execute(statement.encode())

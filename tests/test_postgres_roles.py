@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+import psycopg
 import pytest
 from database import Server, closing, execute
 
@@ -80,6 +81,16 @@ async def test_a_role_without_any_right_is_told_so(postgres: Server, url: str) -
             with pytest.raises(Unavailable, match="no right") as caught:
                 await attempt
             assert "nobody" not in str(caught.value)
+
+
+async def test_the_owner_is_kept_to_the_scope(url: str) -> None:
+    """Also of the owner, with whom most people log in, a statement sees the one folder that it names."""
+    async with closing(url, "users/bob") as backend:
+        await backend.commit("c", [Put("a.md", b"tea\n")])
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        assert await (await connection.execute("SELECT * FROM mdmemory.file")).fetchall() == []
+        await connection.execute("SELECT set_config('mdmemory.folder', 'users/bob', false)")
+        assert {row[0] for row in await (await connection.execute("SELECT name FROM mdmemory.folder")).fetchall()} == {"users/bob"}
 
 
 async def test_the_tables_go_to_another_owner(postgres: Server) -> None:

@@ -3,7 +3,7 @@
 -- A file is its first bytes (`file.data`) and what was appended since (`tail`). Every change of a folder takes the next number of
 -- its `seq`, under the lock of the folder's row, so that what changed since a number is exact: no change becomes visible after a
 -- later one. What a connection may see is decided twice: by the scope, `mdmemory.folder`, which each verb sets for its own
--- statement, and by the rights of the role that logged in, which no statement can change.
+-- statement, and by the rights of the role that logged in, which no statement can change. Only `commit` writes.
 
 CREATE TABLE mdmemory.folder (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -98,11 +98,8 @@ END $$;
 CREATE FUNCTION mdmemory.give(to_role name, folders text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA mdmemory TO %I', to_role);
-    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mdmemory TO %I', to_role);
-    EXECUTE format('REVOKE ALL ON mdmemory.access, mdmemory.migration FROM %I', to_role);
-    EXECUTE format('GRANT SELECT ON mdmemory.migration TO %I', to_role);
-    EXECUTE format('REVOKE INSERT, UPDATE, DELETE ON mdmemory.folder FROM %I', to_role);
-    EXECUTE format('GRANT INSERT (name), UPDATE (seq, forgotten, files, bytes) ON mdmemory.folder TO %I', to_role);
+    EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA mdmemory TO %I', to_role); -- `commit` writes, within the limits
+    EXECUTE format('REVOKE ALL ON mdmemory.access FROM %I', to_role);
     INSERT INTO mdmemory.access VALUES (quote_ident(to_role)::regrole, folders) ON CONFLICT DO NOTHING;
 END $$;
 
@@ -209,6 +206,7 @@ CREATE FUNCTION mdmemory.locked(folder_name text) RETURNS mdmemory.folder LANGUA
 DECLARE
     there mdmemory.folder;
 BEGIN
+    PERFORM mdmemory.refuse_others(folder_name); -- row-level security does not, where the owner is a superuser
     PERFORM set_config('mdmemory.folder', folder_name, true);
     SELECT * INTO there FROM mdmemory.folder WHERE name = folder_name FOR UPDATE;
     IF NOT FOUND THEN
@@ -373,10 +371,11 @@ END $$;
 -- Checks every precondition against what is there, then applies all operations in order; each array has an item for each of them.
 --   kinds: put, append, delete or move.   names: its path.   args: the etag that must be there (* whatever, - nothing) of a put and a
 --   delete, the entry id of an append, the new path of a move.   required: whether a failed precondition ends it all, or leaves it out.
+-- Whoever may open the folder may call it, and writes the tables in no other way: so the limits hold for everybody but the owner.
 -- Errors: MM001 a conflict (message: the path; detail: the etag now), MM002 a path that can't be, MM003 too much.
 CREATE FUNCTION mdmemory.commit(
     folder_name text, done_mark bytea, kinds text[], names text[], args text[], datas bytea[], etags text[], required boolean[]
-) RETURNS TABLE (path text, etag text) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (path text, etag text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     inside mdmemory.folder := mdmemory.locked(folder_name);
