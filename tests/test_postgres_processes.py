@@ -213,6 +213,7 @@ def test_the_server_is_killed_in_the_middle_of_commits(mortal: Server, tmp_path:
     log = [json.loads(line) for line in files[LOG].splitlines()]
     intents = {line["id"]: line for line in log if "files" in line}
     done = [line["done"] for line in log if "done" in line]
+    assert set(intents) <= set(done), [line for id, line in intents.items() if id not in done]
     assert len(done) == len(set(done)) > 20 and set(done) == set(intents)
     for process, file in enumerate(answers):
         for line in file.read_text().splitlines():
