@@ -51,6 +51,7 @@ class Config:
         scorer: a query and candidates to how well each answers it; its scores replace recall's among the 50 nearest files.
         watch: let the system tell what changes in a folder on this machine, from the second look on; else each look is a scan.
         extract_every: messages of a conversation after which what is worth remembering is drawn from them; 1 is every turn.
+        extract: whether what a model draws from conversations is saved at once (`apply`), or waits for a person (`propose`).
         extract_timeout_s: when a model that is asked for it, or to consolidate, is given up; also how long closing a session waits
             for it.
         summary_over: from this many messages on, a conversation has a memory file with its summary; 0 for never.
@@ -78,6 +79,7 @@ class Config:
     selector_max_files: int = 300
     stale_days: float = 14.0
     half_life_days: float = 180.0
+    extract: Literal["apply", "propose"] = "apply"
     extract_every: int = 15
     extract_timeout_s: float = 60.0
     summary_over: int = 60
@@ -120,5 +122,6 @@ class Config:
             raise ConfigError("hint_max_files, hint_wait_s and summary_over may not be negative")
         if self.secrets not in ("redact", "refuse", "keep"):
             raise ConfigError('secrets is "redact", "refuse" or "keep"')
-        if self.consolidate not in ("propose", "apply"):
-            raise ConfigError('consolidate is "propose" or "apply"')
+        for name in ("consolidate", "extract"):
+            if getattr(self, name) not in ("propose", "apply"):
+                raise ConfigError(f'{name} is "propose" or "apply"')

@@ -9,8 +9,9 @@ from typing import Any
 from folders import memory, on_disk, visible
 
 from mdmemory import ScriptedModel
-from mdmemory.care.consolidate import Proposal, Report, consolidate, list_proposals
+from mdmemory.care.consolidate import Report, consolidate
 from mdmemory.folder.any_folder import Folder
+from mdmemory.folder.proposals import Proposal, list_proposals
 
 TEA = {
     "user/drinks.md": memory("Drinks", "which drinks the user likes", body="Prefers green tea to coffee."),

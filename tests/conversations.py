@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mdmemory import ScriptedModel
+from folders import on_disk
+
+from mdmemory import Config, ScriptedModel
 from mdmemory.agent.extractor import Extraction, extract
 from mdmemory.files.journal import Message, new_message
 from mdmemory.files.memory_file import MemoryFile, parse
 from mdmemory.folder.memory_folder import MemoryFolder
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+REVIEWED = Config(extract="propose")
 
 
 def said(*lines: str | dict[str, Any], first: int = 1, start: datetime = START) -> list[Message]:
@@ -35,6 +39,11 @@ def reply(*memories: dict[str, Any], summary: str = "") -> dict[str, Any]:
     return {"memories": list(memories), "summary": summary}
 
 
+def reviewed(root: Path, files: Mapping[str, Any] = {}, **settings: Any) -> MemoryFolder:
+    """A folder where what is drawn from conversations waits for a person."""
+    return on_disk(root, files, config=REVIEWED, **settings)
+
+
 async def drawn(folder: MemoryFolder, talk: list[Message], *replies: Any, session: str = "s1") -> Extraction:
     """One extraction, whose mark is added to the conversation."""
     result = await extract(folder, ScriptedModel(list(replies)), session, talk)
@@ -51,3 +60,8 @@ def file(root: Path, path: str) -> MemoryFile:
 def statuses(result: Extraction) -> list[tuple[str, str]]:
     """Status and path of each outcome."""
     return [(outcome.status, outcome.path) for outcome in result.outcomes]
+
+
+TALK = said("I live in Hangzhou and I drink green tea.", "Noted!")
+HOME = memory("Home", "Lives in Hangzhou.", path="user/home.md")
+TEA = memory("Tea", "Drinks green tea.", path="user/tea.md")

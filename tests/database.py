@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -29,7 +30,7 @@ class Server:
     """A server of our own, which may be killed.
 
     Attributes:
-        url: of its first database, as the user who owns everything.
+        url: of its first database, as the user who owns it, and is no superuser.
     """
 
     def __init__(self) -> None:
@@ -55,12 +56,33 @@ class Server:
         subprocess.run([SCRIPT, "stop", self.folder], capture_output=True, check=True)
         shutil.rmtree(self._above)
 
-    def new_database(self, more: str = "", owner: str = "mdmemory") -> str:
-        """The URL of a database with nothing in it; `more` is said where it is made."""
-        name = f"test_{next(_numbers)}"
-        with psycopg.connect(self.url, autocommit=True) as connection:
+    def statements(self, since: int = 0) -> list[str]:
+        """What was asked of the databases that `log` was called for, without its values.
+
+        Args:
+            since: how many to leave out.
+        """
+        lines = (self.folder / "log").read_text("utf-8", "replace").splitlines()
+        found = [line.partition("LOG:  ")[2] for line in lines if "LOG:  execute" in line or "LOG:  statement" in line]
+        return [line.partition(": ")[2] for line in found][since:]
+
+    def log(self, url: str) -> None:
+        """Note every statement in a database from now on."""
+        with psycopg.connect(as_admin(url), autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET log_statement = 'all'".encode())
+
+    def variables(self, name: str) -> dict[str, str]:
+        """What the environment of a program has to say of a new database, so that its URL need not."""
+        parts = urlsplit(self.new_database(name))
+        return {"PGHOST": parts.hostname or "", "PGPORT": str(parts.port), "PGUSER": parts.username or "", "PGDATABASE": name}
+
+    def new_database(self, name: str = "", *, more: str = "", owner: str = "mdmemory") -> str:
+        """The URL of a database with nothing in it; one of that name goes before, and `more` is said where it is made."""
+        name = name or f"test_{next(_numbers)}"
+        with psycopg.connect(as_admin(self.url), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
             connection.execute(f"CREATE DATABASE {name} OWNER {owner} {more}".encode())
-        return self.url.removesuffix("/postgres") + f"/{name}"
+        return self.url.removesuffix("/mdmemory") + f"/{name}"
 
     def new_tables(self) -> str:
         """The URL of a database that is set up."""
@@ -75,7 +97,7 @@ class Server:
 
     def new_role(self, name: str) -> Callable[[str], str]:
         """Make a role that may log in and nothing else, unless it is there; returns how a database's URL reads for it."""
-        with psycopg.connect(self.url, autocommit=True) as connection, suppress(psycopg.errors.DuplicateObject):
+        with psycopg.connect(as_admin(self.url), autocommit=True) as connection, suppress(psycopg.errors.DuplicateObject):
             connection.execute(f"CREATE ROLE {name} LOGIN".encode())
         return lambda url: re.sub("//[a-z_0-9]+@", f"//{name}@", url)
 
@@ -95,10 +117,16 @@ async def closing(url: str, folder: str) -> AsyncIterator[PostgresBackend]:
 
 
 async def execute(url: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    """What a database answers to a statement of a connection of its own."""
+    """What a database answers to a statement of a connection of its own: the superuser's, unless the URL names a role of a test."""
+    url = url.replace("//mdmemory@", "//admin@")
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         cursor = await connection.execute(statement.encode(), values or None)
         return await cursor.fetchall() if cursor.description else []
+
+
+def as_admin(url: str) -> str:
+    """A URL for the superuser."""
+    return re.sub("//[a-z_0-9]+@", "//admin@", url)
 
 
 @pytest.fixture(scope="session")

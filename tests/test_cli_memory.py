@@ -61,6 +61,37 @@ def test_what_is_left_over_is_drawn_once(tmp_path: Path) -> None:
     assert (tmp_path / "memory/user/home.md").exists() and "with honey" in (tmp_path / "memory/tea.md").read_text()
 
 
+def test_what_is_drawn_waits_where_the_settings_say_so(tmp_path: Path) -> None:
+    """M1, P1: `extract` says that nothing is saved yet, `review` where it is from, and accepts, edits or rejects it."""
+    talk(tmp_path / "memory")
+    (tmp_path / "memory.yaml").write_text("location: memory\nextract: propose\n")
+    settings = ("--config", "memory.yaml")
+    with OpenAIServer([json.dumps(reply(HOME, TEA, memory("Sweet", "Likes honey.", path="sweet.md")))] * 2) as server:
+        done = extract(server, "--dry-run", *settings, cwd=tmp_path)
+        assert "+Lives in Hangzhou." in done.stdout and "nothing is saved yet: 3 proposals would wait for a yes" in done.stderr
+        assert mdmemory("review", *settings, cwd=tmp_path).stdout == "Nothing waits.\n"
+        done = extract(server, *settings, cwd=tmp_path)
+        assert "created  user/home.md  it was said" in done.stdout
+        assert "nothing is saved yet: 3 proposals wait for a yes in `mdmemory review --config memory.yaml`" in done.stderr
+        assert extract(server, *settings, cwd=tmp_path).stdout == "Nothing was said since the last time.\n"
+    listed = mdmemory("review", cwd=tmp_path).stdout.splitlines()
+    assert listed[0].split() == ["ID", "SINCE", "FROM", "WHAT", "WHY,", "OR", "WHY", "NOT"]
+    assert [line.split("  ", 2)[2].split("  ")[0].strip() for line in listed[1:]] == ["conversation monday"] * 3
+    home, tea, sweet = (line.split()[0] for line in listed[1:])
+    shown = mdmemory("review", home, cwd=tmp_path).stdout
+    assert "from conversation monday\n" in shown and "+source: monday#m\n" in shown
+    found = json.loads(mdmemory("review", home, "--json", cwd=tmp_path).stdout)
+    assert (found["kind"], found["from"], found["sources"]) == ("add", "conversation monday", {})
+    assert mdmemory("review", home, "--accept", cwd=tmp_path).stdout.startswith(f"Accepted {home}, as event ")
+    done = mdmemory("review", tea, "--edit", cwd=tmp_path, EDITOR="sed -i 's/with honey/with much honey/'")
+    assert done.stdout == f"Edited {tea}; it waits to be accepted.\n"
+    assert mdmemory("review", tea, "--accept", cwd=tmp_path).returncode == 0
+    assert mdmemory("review", sweet, "--reject", cwd=tmp_path).stdout == f"Rejected {sweet}; the files stay as they are.\n"
+    assert "with much honey" in (tmp_path / "memory/tea.md").read_text() and not (tmp_path / "memory/sweet.md").exists()
+    assert "source: monday#m\n" in (tmp_path / "memory/user/home.md").read_text()
+    assert "agent:monday/extractor" in mdmemory("log", cwd=tmp_path).stdout
+
+
 def test_what_can_not_be_drawn_is_an_error(tmp_path: Path) -> None:
     """M1: an unknown session, a model that talks nonsense or is not there: one line, exit code 1, and nothing is taken."""
     talk(tmp_path / "memory")

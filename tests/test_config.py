@@ -16,7 +16,7 @@ from mdmemory.errors import ConfigError
         {"index_max_lines": 0}, {"index_max_bytes": -1}, {"hint_max_tokens": 0}, {"selector_max_files": 0}, {"half_life_days": 0},
         {"selector_timeout_s": 0}, {"min_score": 1.1}, {"min_score": -0.1}, {"min_score": float("nan")}, {"hint_max_files": -1},
         {"extract_every": 0}, {"extract_timeout_s": 0}, {"summary_over": -1}, {"secrets": "hide"},
-        {"max_loss": 1.1}, {"consolidate": "yes"},
+        {"max_loss": 1.1}, {"consolidate": "yes"}, {"extract": "no"},
         {"hint_wait_s": -1}, {"half_life_days": float("nan")}, {"hint_wait_s": float("nan")}, {"selector_timeout_s": float("nan")},
     ],
 )  # fmt: skip

@@ -13,10 +13,11 @@ from folders import index_of, log_of, memory, on_disk
 from openai_server import OpenAIServer
 
 from mdmemory import Config, ScriptedModel, open_memory
-from mdmemory.care.consolidate import accept, consolidate, list_proposals, reject
+from mdmemory.care.consolidate import consolidate
 from mdmemory.care.history import events, undo
 from mdmemory.errors import ModelUnavailable, PermissionDenied
 from mdmemory.folder.permissions import read_only
+from mdmemory.folder.proposals import accept, list_proposals, reject
 
 
 async def test_what_is_told_five_times_is_told_once(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from folders import in_memory, memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mdmemory.care.consolidate import accept, list_proposals
-from mdmemory.care.consolidate.losses import measure
 from mdmemory.files.changes import Create
+from mdmemory.folder.proposals import accept, list_proposals
+from mdmemory.folder.proposals.losses import measure
 
 SOURCE = "Tea at 80 °C, bought on 2026-11-30 from Li Wei (https://tea.example/li), see [[Tea House]] and `brew.sh`. Never sugar."
 

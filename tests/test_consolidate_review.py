@@ -20,12 +20,13 @@ from test_history_kill import killed
 from test_recovery import healed, places
 
 from mdmemory import Config
-from mdmemory.care.consolidate import accept, consolidate, edit, find_proposal, list_proposals, reject
-from mdmemory.care.consolidate.queue import places as places_of
+from mdmemory.care.consolidate import consolidate
 from mdmemory.care.history import events, undo
 from mdmemory.errors import Conflict, InvalidArguments, InvalidMemoryFile, InvalidPath, NotThere, PermissionDenied
 from mdmemory.files.changes import Change, Delete
 from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.proposals import accept, edit, find_proposal, list_proposals, reject
+from mdmemory.folder.proposals.queue import places as places_of
 from mdmemory.folder.purge import purge
 
 __all__ = ["places"]

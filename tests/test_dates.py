@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from mdmemory.recall.collection import Document
 from mdmemory.recall.dates import Part, asked_parts, in_words, parts_of, stated_date
+from mdmemory.recall.entries import Document
 from mdmemory.recall.ranking import LexicalIndex
 
 

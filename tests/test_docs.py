@@ -29,9 +29,14 @@ def claude(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("page", HERE, ids=[path.name for path in HERE])
 @pytest.mark.usefixtures("server", "claude")  # what a page says to E2B or to Anthropic is said to those servers
-def test_every_block_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_block_of_a_page_does_what_the_page_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """In one folder, from top to bottom, files are as shown, Python prints what follows it, and commands what stands below them."""
     monkeypatch.chdir(tmp_path)
+    if "postgres:///" in page.read_text(encoding="utf-8"):  # of which libpq's variables say where it is
+        for name, value in request.getfixturevalue("postgres").variables("memories").items():
+            monkeypatch.setenv(name, value)
     try_page(page, tmp_path)
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from conversations import drawn, reply, said
+from conversations import memory as told
 from folders import index_of, log_of, memory, on_disk, visible
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mdmemory import Config
 from mdmemory.care import history
 from mdmemory.care.doctor import KINDS, Finding, examine, fix, fixes
 from mdmemory.care.doctor.fixes import quoted
@@ -17,6 +20,7 @@ from mdmemory.files.memory_file import parse
 from mdmemory.files.strict_yaml import quote
 from mdmemory.folder.mounted_folder import MountedFolder
 from mdmemory.folder.mounts import Mount, Part
+from mdmemory.folder.proposals import list_proposals, reject
 
 A = memory("Alpha", "the first")
 PR = b"\xef\xbb\xbf---\r\n# of mine\r\nname: B\r\ndescription: Tracking PR #762\r\ntype: Project\r\nkept: yes\r\n---\r\n\r\nOpen."
@@ -98,6 +102,29 @@ async def test_secrets_of_earlier_versions(tmp_path: Path) -> None:
     await folder.apply([Replace("a.md", A, (await etags(folder))["a.md"])], "me", "")
     (finding,) = [finding for finding in await examine(folder) if finding.code == "secret"]
     assert (finding.path, finding.line) == ("a.md", None) and "earlier version" in finding.message and key not in finding.message
+
+
+async def test_secrets_in_what_waits(tmp_path: Path) -> None:
+    """A key in a proposal is found before anybody accepts it, by the file that would hold it; once rejected it is gone."""
+    key = "AKIA" + "Q" * 16
+    settings = Config(extract="propose", secrets="keep")
+    folder = on_disk(tmp_path, {"a.md": A}, config=settings)
+    await drawn(folder, said("Key?"), reply(told("Key", f"The key is {key}.", path="key.md"), told("Home", "Lives in Oslo.")))
+    (finding,) = [finding for finding in await examine(folder) if finding.code == "secret"]
+    assert (finding.path, finding.line) == ("key.md", None) and key not in finding.message
+    assert finding.message.endswith(", in a proposal that waits")
+    for proposal in await list_proposals(folder):
+        await reject(folder, proposal)
+    assert [finding for finding in await examine(folder) if finding.code == "secret"] == []
+
+
+async def test_a_queue_that_can_not_be_read(tmp_path: Path) -> None:
+    """What waits and can't be looked through is a finding, and the rest is looked at."""
+    folder = on_disk(tmp_path, {"a.md": A})
+    (tmp_path / ".mdmemory").mkdir()
+    (tmp_path / ".mdmemory/proposals").symlink_to(tmp_path / "a.md")
+    (finding,) = [finding for finding in await examine(folder) if finding.code == "unreadable"]
+    assert finding.path == ".mdmemory/proposals"
 
 
 async def etags(folder: object) -> dict[str, str]:

@@ -18,8 +18,8 @@ from mdmemory import Config, Create, Memory, Mount, ScriptedModel, open_memory
 from mdmemory.backends.local import LocalBackend
 from mdmemory.errors import InvalidArguments
 from mdmemory.folder.opening import open_folder
-from mdmemory.recall.collection import Document
 from mdmemory.recall.collections import Collections
+from mdmemory.recall.entries import Document
 from mdmemory.recall.ranking import LexicalIndex, Ranking
 
 PREFIXES = ("", "team/", "team/old/")

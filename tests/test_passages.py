@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mdmemory.recall.collection import Document
+from mdmemory.recall.entries import Document
 from mdmemory.recall.passages import Counts, passages_of
 from mdmemory.recall.ranking import LexicalIndex, RankedPassage
 from mdmemory.recall.units import cut

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 from folders import everything, memory
 
-from mdmemory import Config, open_memory
+from mdmemory import Config, ScriptedModel, open_memory
 from mdmemory.agent import past_turns
 from mdmemory.agent.past_turns import last_turns, note_turn, turns_file
+from mdmemory.agent.selector import Pick
 from mdmemory.agent.turn import TurnStatus
 from mdmemory.files.changes import Create
 from mdmemory.folder.purge import purge
@@ -37,6 +39,63 @@ async def test_a_turn_is_found_by_another_process(tmp_path: Path) -> None:
     assert (found.session, found.hint_calls, found.late, found.degraded) == ("monday", (1,), False, None)
     (chosen,) = found.files
     assert (chosen.path, chosen.source, chosen.is_given) == ("user/home.md", "lexical", True) and "live" in chosen.reason
+
+
+async def test_what_the_model_chose_from_is_found(tmp_path: Path) -> None:
+    """H1: with a model, the files whose headers it saw are noted, the nearest first, and what words alone would have given."""
+    model = ScriptedModel([{"files": [{"path": "user/boat.md", "reason": "the ferry"}]}])
+    async with open_memory(tmp_path / "memory", model=model, config=Config(journal=False)) as ours:
+        files = {"user/home.md": HOME, "user/boat.md": memory("Boat", "the ferry"), "user/pet.md": memory("Pet", "a cat")}
+        await ours.folder.apply([Create(path, data) for path, data in files.items()], "person", "test")
+        async with ours.session("monday").turn("where do I live?") as turn:
+            await turn.take_hint(wait_s=5)
+        (found,) = last_turns(ours.folder)
+    assert [(file.path, file.source) for file in found.files] == [("user/boat.md", "model")]
+    assert found.offered[0] == "user/home.md" and set(found.offered) == files.keys() and found.offered_count == 3
+    (near,) = found.lexical
+    assert (near.path, near.source, near.is_given) == ("user/home.md", "lexical", False)
+    assert near.score is not None and near.score > 0 and near.reason == "shares the words live"
+    assert turn.status.offered == found.offered and all(f"- {path}" in str(model.calls[0]) for path in found.offered)
+
+
+async def test_what_is_offered_is_noted_though_the_model_fails(tmp_path: Path) -> None:
+    """H1: a model that fails or comes too late leaves what it was offered; a memory without one has nothing to offer."""
+    async with open_memory(tmp_path / "memory", model=ScriptedModel([OSError("no route")])) as ours:
+        await ours.folder.apply([Create("user/home.md", HOME)], "person", "test")
+        async with ours.session("monday").turn("where do I live?") as turn:
+            await turn.take_hint(wait_s=5)
+        (found,) = last_turns(ours.folder)
+    assert found.offered == ("user/home.md",) and found.files == found.lexical and found.files[0].is_given
+    async with open_memory(tmp_path / "memory") as ours:
+        async with ours.session("tuesday").turn("where do I live?"):
+            pass
+        found = last_turns(ours.folder)[0]
+    assert (found.offered, found.offered_count) == ((), 0) and [file.path for file in found.lexical] == ["user/home.md"]
+
+
+@pytest.mark.parametrize(("name", "kept"), [("f{}", past_turns.MAX_OFFERED), ("x" * 180 + "{}", 10)])
+async def test_so_many_are_noted_and_no_more(tmp_path: Path, name: str, kept: int) -> None:
+    """H1: of many files the first are noted, and how many there were; a line stays small, however long their names are."""
+    paths = tuple(f"{name.format(number)}.md" for number in range(100, 400))
+    picks = tuple(Pick(path, f"shares the words {'w' * 10_000}", "lexical", 0.5) for path in paths[:5])
+    async with open_memory(tmp_path / "memory") as ours:
+        note_turn(ours.folder, "s", TurnStatus(offered=paths, lexical=picks))
+        (found,) = last_turns(ours.folder)
+        file = turns_file(ours.folder)
+        assert file is not None and file.stat().st_size < 5_000
+    assert (found.offered, found.offered_count, len(found.lexical)) == (paths[:kept], 300, 5)
+
+
+async def test_turns_that_were_noted_before_are_read(tmp_path: Path) -> None:
+    """A line from before offered files were noted is a turn like any other."""
+    async with open_memory(tmp_path / "memory") as ours:
+        note_turn(ours.folder, "s", TurnStatus())
+        file = turns_file(ours.folder)
+        assert file is not None
+        line = json.loads(file.read_text())
+        file.write_text(json.dumps({key: line[key] for key in line.keys() - {"offered", "offered_count", "lexical"}}) + "\n")
+        (found,) = last_turns(ours.folder)
+    assert (found.session, found.offered, found.lexical) == ("s", (), ())
 
 
 async def test_the_latest_come_first_and_the_file_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

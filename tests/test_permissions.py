@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from folders import everything, memory, on_disk, visible
+from mounting import mounted
 
 from mdmemory.backends.protocol import etag_of
 from mdmemory.config import Config
@@ -66,6 +67,25 @@ async def test_what_is_allowed_is_written(policy: Any, confirm: Any, tmp_path: P
     """AM8: policies and persons may answer at once or in time."""
     await on_disk(tmp_path, policy=policy, confirm=confirm).apply([Create("a.md", A)], "agent:a", "test")
     assert visible(tmp_path)["a.md"] == A
+
+
+async def test_a_dry_run_asks_nobody(tmp_path: Path) -> None:
+    """AM8: a dry run says what would be written where a person may allow it, asks nobody, and still says what is denied."""
+    asked: list[Change] = []
+
+    def confirm(change: Change, author: str) -> bool:
+        asked.append(change)
+        return False
+
+    for person in (confirm, None):
+        folder = on_disk(tmp_path, policy=at_once("ask"), confirm=person)
+        applied = await folder.apply([Create("a.md", A)], "agent:a", "test", dry_run=True)
+        assert [item.path for item in applied.files] == ["a.md"]
+    with pytest.raises(PermissionDenied):
+        await on_disk(tmp_path, policy=at_once("deny")).apply([Create("a.md", A)], "agent:a", "test", dry_run=True)
+    async with mounted(tmp_path, policy=at_once("ask"), team={}) as memory_:
+        applied = await memory_.folder.apply([Create("team/a.md", A)], "agent:a", "test", dry_run=True)
+    assert [item.path for item in applied.files] == ["team/a.md"] and asked == [] and visible(tmp_path) == {}
 
 
 async def test_the_policy_sees_every_change_and_its_author(tmp_path: Path) -> None:

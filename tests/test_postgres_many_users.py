@@ -88,7 +88,7 @@ async def test_a_save_reads_the_same_pages_whoever_else_there_is(crowded: str) -
     """The pages that a save and a scan read in a database of 200,000 files are about those in one of 200."""
     verbs = (
         "SELECT * FROM mdmemory.commit(%s, 'none', '{put}', '{x.md}', '{*}', '{tea}', '{x}', '{t}')",
-        "SELECT * FROM mdmemory.scan(%s, NULL, 0, '{}', '{}', '{}', 16384)",
+        "SELECT * FROM mdmemory.scan(%s, NULL, 0, '{}', '{}', '{}', 16384, NULL)",
     )
     async with closing(crowded, "alone") as backend:
         await backend.commit("c", [Put(f"{n}.md", memory(f"note {n}")) for n in range(FILES)])

@@ -9,14 +9,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from database import Server, closing, execute
+from database import Server, as_admin, closing, execute
 
 from mdmemory.backends.protocol import Append, Move, Put
 from mdmemory.errors import ConfigError, Unavailable
 
 SECRET = b"bob's secret\n"
 LONG = SECRET + b"x" * 4_000
-TABLES = ["folder", "file", "tail", "gone", "access", "migration"]
+TABLES = ["folder", "file", "tail", "gone", "recall", "access", "migration"]
 _numbers = itertools.count()
 FORGED = [
     "users/bob",
@@ -34,7 +34,7 @@ FORGED = [
 @pytest.fixture(scope="module", params=["a role", "a superuser"])
 def url(request: pytest.FixtureRequest, postgres: Server) -> str:
     """A database for all of these tests, by who owns it."""
-    return postgres.kept() if request.param == "a role" else postgres.new_database()
+    return postgres.kept() if request.param == "a role" else as_admin(postgres.new_database())
 
 
 @pytest.fixture
@@ -138,9 +138,12 @@ STATEMENTS = [
     *(f"SELECT mdmemory.etag_now({n}, 'a.md')" for n in range(1, 7)),
     *(f"SELECT mdmemory.has_below({n}, 'a.md')" for n in range(1, 7)),
     *(f"SELECT mdmemory.ending({n}, 'log.md')" for n in range(1, 7)),
-    "SELECT * FROM mdmemory.scan('users/bob', NULL, 0, '{}', '{}', '{}', 100)",
+    "SELECT * FROM mdmemory.scan('users/bob', NULL, 0, '{}', '{}', '{}', 100, NULL)",
     "SELECT * FROM mdmemory.read('users/bob', '{a.md}', '{0}', '{100}', 1000)",
     "SELECT * FROM mdmemory.commit('users/bob', 'x', '{put}', '{a.md}', '{*}', '{mine}', '{x}', '{t}')",
+    "SELECT * FROM mdmemory.find('users/bob', 'x', '{secret}', NULL, 10, '{a.md}', '{}', '{}')",
+    "SELECT mdmemory.note('users/bob', 'x', '{a.md}', '{x}', '{13}', '{1}', '{h}', '{1}', '{1}', '{x}', "
+    "'{x}', '{x}', '{x}', '{x}', '{x}')",
     "SELECT * FROM mdmemory.locked('users/bob')",
     "SELECT mdmemory.tell('users/bob')",
     "SET ROLE keeper",

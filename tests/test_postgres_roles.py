@@ -6,7 +6,7 @@ import logging
 
 import psycopg
 import pytest
-from database import Server, closing, execute
+from database import Server, as_admin, closing, execute
 
 from mdmemory.backends.protocol import Put
 from mdmemory.errors import Unavailable
@@ -112,6 +112,6 @@ async def test_the_tables_go_to_another_owner(postgres: Server) -> None:
 async def test_a_superuser_is_warned(database: str, caplog: pytest.LogCaptureFixture) -> None:
     """Whoever logs in as a superuser learns that only the names keep folders apart."""
     with caplog.at_level(logging.WARNING, "mdmemory"):
-        async with closing(database, "a") as backend:
+        async with closing(as_admin(database), "a") as backend:
             await backend.scan()
     assert [record.levelname for record in caplog.records if "row-level security" in record.message] == ["WARNING"]

@@ -108,7 +108,7 @@ async def test_set_up_twice_changes_nothing(database: str) -> None:
 
 async def test_a_database_of_another_encoding_is_refused(postgres: Server) -> None:
     """A database that does not know what characters are can hold no memory; nothing is made in it."""
-    url = postgres.new_database("ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    url = postgres.new_database(more="ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
     async with closing(url, "a") as backend:
         for attempt in (backend.scan(), backend.commit("c", [Put("a.md", b"tea\n")])):
             with pytest.raises(ConfigError, match="encoding is UTF8"):

@@ -196,3 +196,15 @@ def test_every_form_of_a_text_is_found() -> None:
         assert paths.find(form.encode()), form
     for other in ("green-tea.md", "drinks/tea.md", "tea.mdx", "tea.md-old", "stea.md", "x/../y/tea.md"):
         assert not paths.find(other.encode()), other
+
+
+@pytest.mark.parametrize("kind", ["disk", *KINDS])
+async def test_where_nothing_was_saved_yet(kind: str, tmp_path: Path) -> None:
+    """M7: in a folder without a history, what waits for a person is purged all the same."""
+    root = tmp_path / "memory"
+    folder = on_disk(root, {".mdmemory/proposals": b'{"id":"x","reason":"the quokka"}\n{"id":"y"}\n'})
+    if kind != "disk":
+        folder = MemoryFolder(ShellBackend(LocalShell(kind, tmp_path), str(root)))
+    purged = await purge(folder, text="quokka")
+    assert purged.left == () and (root / ".mdmemory/proposals").read_bytes() == b'{"id":"y"}\n'
+    assert holding(root, "quokka") == []

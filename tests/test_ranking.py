@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mdmemory.recall.collection import Document
+from mdmemory.recall.entries import Document
 from mdmemory.recall.postings import MAX_CANDIDATES
 from mdmemory.recall.ranking import LexicalIndex, Ranked
 from mdmemory.recall.tokens import terms_with_words

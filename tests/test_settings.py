@@ -56,7 +56,7 @@ def test_every_setting_can_be_said(tmp_path: Path) -> None:
     values: dict[str, Any] = {
         "extra_types": {"recipe": "what to cook"}, "prompts_dir": str(tmp_path / "prompts"), "cache": str(tmp_path / "cache"),
         "languages": ("german", "english"), "stages": ("plan",), "secrets": "refuse", "window_tokens": 9, "min_score": 0.5,
-        "watch": False, "journal": False, "consolidate": "apply",
+        "watch": False, "journal": False, "consolidate": "apply", "extract": "propose",
     }  # fmt: skip
     default = Config()
     for field in fields(Config):

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from browser import Open, expect
 from command import note, write
+from conversations import memory, reply
 from folders import log_of, visible
 from web_demo import EVIL, EVIL_BODY, filled
 from web_server import visiting
 
-from mdmemory import open_memory
+from mdmemory import Config, ScriptedModel, open_memory
 from mdmemory.care.consolidate import consolidate
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -31,9 +32,20 @@ async def propose(root: Path, name: str = "Deploying", body: str = ONE, reason: 
         sources = ["project/deploy.md", "project/release.md"]
         return {"proposals": [{"kind": "merge", "sources": sources, "files": [file], "reason": reason}]}
 
-    async with open_memory(root) as memory:
-        report = await consolidate(memory.folder, model)
+    async with open_memory(root) as opened:
+        report = await consolidate(opened.folder, model)
     assert len(report.proposals) == 1, report
+
+
+async def converse(root: Path) -> None:
+    """A conversation, and what was drawn from it, which waits."""
+    facts = memory("Home", "Lives in Hangzhou.", path="user/home.md"), memory("Tea", "Drinks green tea.", path="user/tea.md")
+    model = ScriptedModel([reply(*facts)])
+    async with open_memory(root, model=model, config=Config(extract="propose", extract_every=1)) as opened:
+        session = opened.session("monday", write_back="awaited")
+        turn = await session.turn("I live in Hangzhou, and I drink green tea.", id="m")
+        await turn.finish("Noted.")
+        assert len(session.status.outcomes) == 2, turn.status
 
 
 @pytest.fixture
@@ -97,6 +109,32 @@ def test_a_proposal_in_a_browser(open_tab: Open, folder: Path) -> None:
     page.get_by_role("button", name="Accept", exact=True).click()
     expect(page.locator(".notice.good")).to_contain_text("Accepted")
     assert (folder / "project/deploy.md").read_text(encoding="utf-8") == BOTH.format(TWO)
+
+
+def test_what_a_conversation_brought_in_a_browser(open_tab: Open, tmp_path: Path) -> None:
+    """M1: what was drawn from a conversation is told from what consolidation proposes, leads to what was said, and is accepted."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    folder = filled(tmp_path / "memory", converse)
+    tab = open_tab(folder, bypass_csp=True)
+    page = tab.go("/review")
+    expect(page.locator(".rows .facts bdi")).to_have_text(["conversation monday", "conversation monday"])
+    assert Axe().run(page).response["violations"] == [] and not (folder / "user").exists()
+    page.click(".rows .name >> text=add user/home.md")
+    expect(page.locator(".diff").first).to_contain_text("source: monday#m")
+    assert Axe().run(page).response["violations"] == []
+    page.click("main >> text=monday >> nth=0")
+    expect(page.locator("main")).to_contain_text("I live in Hangzhou")
+    page.go_back()
+    page.get_by_role("button", name="Accept", exact=True).click()
+    expect(page.locator(".notice.good")).to_contain_text("Accepted")
+    expect(page.locator(".rows .name")).to_have_text(["add user/tea.md"])
+    page.click(".rows .name")
+    page.get_by_role("button", name="Reject", exact=True).click()
+    expect(page.locator(".empty")).to_contain_text("Nothing waits")
+    assert "Lives in Hangzhou." in (folder / "user/home.md").read_text() and not (folder / "user/tea.md").exists()
+    assert any(line.get("author") == "agent:monday/extractor" for line in log_of(folder))
+    assert "monday#m" in (folder / ".mdmemory/tombstones").read_text()
 
 
 def test_a_proposal_that_wants_to_do_harm(open_tab: Open, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""From proposals to changes: each checked against what is there, what was forgotten, and what is secret. Floor 4, writes nothing.
+"""From suggestions to changes: each checked against what is there, what was forgotten, and what is secret. Floor 4, writes nothing.
 
-Every outcome has a status. What can't be done as proposed is done so that nothing is lost: an `add` to a file that is there is
+Every outcome has a status. What can't be done as suggested is done so that nothing is lost: an `add` to a file that is there is
 appended to it, an `update` of what was never seen is a new file.
 """
 
@@ -13,8 +13,9 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from mdmemory.agent.adding import DEFAULT_TYPE, free_path
-from mdmemory.agent.proposals import Proposal
 from mdmemory.agent.selector import resolve_name
+from mdmemory.agent.suggestions import Suggestion
+from mdmemory.agent.waiting import NOTHING, Waiting
 from mdmemory.backends.paths import fault
 from mdmemory.backends.protocol import etag_of
 from mdmemory.errors import InvalidMemoryFile, InvalidPath
@@ -32,21 +33,23 @@ Status = Literal["created", "updated", "superseded", "existing", "dropped"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one proposal.
+    """What became of one suggestion.
 
     Args:
-        path: the file that says it now; of what was dropped, the one proposed.
+        path: the file that says it now; of what was dropped, the one suggested.
         reason: why it is worth keeping, or why it was dropped.
+        proposal: the id of the proposal that waits for a person with it; "" when nothing waits.
     """
 
     status: Status
     path: str
     reason: str
+    proposal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What proposals are judged by.
+    """What suggestions are judged by.
 
     Args:
         session: names the conversation in `source`.
@@ -54,6 +57,7 @@ class Ground:
         files: the memory files it saw, as they are now.
         cut: those of them that it saw in part.
         sources: the entries that memory files named as their source before.
+        waiting: what waits for a person, which counts as if it were saved: it is in `files`, its entries in `sources`.
     """
 
     folder: Folder
@@ -63,6 +67,11 @@ class Ground:
     cut: frozenset[str]
     sources: frozenset[str]
     forgotten: Forgotten
+    waiting: Waiting = NOTHING
+
+    def said(self, suggestion: Suggestion) -> list[Message]:
+        """The messages that say it."""
+        return [self.messages[number - 1] for number in suggestion.sources if 0 < number <= len(self.messages)]
 
     def entry(self, message: Message) -> str:
         """A message as `source` names it."""
@@ -71,7 +80,7 @@ class Ground:
 
 @dataclass(slots=True)
 class Drafts:
-    """The changes that the proposals of one reply come to."""
+    """The changes that the suggestions of one reply come to."""
 
     ground: Ground
     outcomes: list[Outcome] = field(default_factory=list)
@@ -86,26 +95,37 @@ class Drafts:
             for path, data in self._written.items()
         ]
 
-    def add(self, proposal: Proposal) -> None:
-        """Take in a proposal."""
+    @property
+    def written(self) -> Mapping[str, bytes]:
+        """What each changed file is to hold."""
+        return dict(self._written)
+
+    def take_back(self, written: Mapping[str, bytes], why: str) -> None:
+        """Drop the last suggestion: what each file was to hold before it, and why it can't be done."""
+        self._written = dict(written)
+        self.outcomes[-1] = Outcome("dropped", self.outcomes[-1].path, why)
+
+    def add(self, suggestion: Suggestion) -> None:
+        """Take in a suggestion."""
         before = dict(self._written)
-        proposal, kinds = self._without_secrets(proposal)
+        suggestion, kinds = self._without_secrets(suggestion)
         if kinds and self.ground.folder.config.secrets == "refuse":
-            self.outcomes.append(Outcome("dropped", proposal.path, f"it holds a secret ({', '.join(kinds)})"))
+            self.outcomes.append(Outcome("dropped", suggestion.path, f"it holds a secret ({', '.join(kinds)})"))
             return
         try:
-            self.outcomes.append(self._judged(proposal))
+            self.outcomes.append(self._judged(suggestion))
         except (InvalidMemoryFile, InvalidPath) as error:  # this one can't be written; the others can
             self._written = before
-            self.outcomes.append(Outcome("dropped", proposal.path, str(error)))
+            self.outcomes.append(Outcome("dropped", suggestion.path, str(error)))
 
-    def _judged(self, proposal: Proposal) -> Outcome:
-        messages = [self.ground.messages[number - 1] for number in proposal.sources if 0 < number <= len(self.ground.messages)]
-        path = proposal.path.strip().removeprefix("./")
-        if proposal.action != "add":  # which names a file that is there, more or less
-            path = resolve_name(path, self.ground.folder.files.keys() | self._written.keys()) or path
-        if proposal.action == "none":
-            return Outcome("existing", path, proposal.reason)
+    def _judged(self, suggestion: Suggestion) -> Outcome:
+        messages = self.ground.said(suggestion)
+        path = suggestion.path.strip().removeprefix("./")
+        if suggestion.action != "add":  # which names a file that is there, more or less
+            there = self.ground.folder.files.keys() | self.ground.waiting.files.keys() | self._written.keys()
+            path = resolve_name(path, there) or path
+        if suggestion.action == "none":
+            return Outcome("existing", path, suggestion.reason)
         if all(message.role == "assistant" for message in messages):
             return Outcome("dropped", path, "no message of the user or of a tool says it")
         entries = list(dict.fromkeys(map(self.ground.entry, messages)))
@@ -113,52 +133,52 @@ class Drafts:
             return Outcome("dropped", path, "what it was drawn from was forgotten")
         if self.ground.sources.issuperset(entries):
             return Outcome("existing", path, "it was drawn from these messages before")
-        if self.ground.forgotten.covers(path, proposal.name, max(message.at for message in messages)):
+        if self.ground.forgotten.covers(path, suggestion.name, max(message.at for message in messages)):
             return Outcome("dropped", path, "it was forgotten, and has not been said since")
-        return self._drafted(proposal, path, entries, max(message.at for message in messages).date().isoformat())
+        return self._drafted(suggestion, path, entries, max(message.at for message in messages).date().isoformat())
 
-    def _without_secrets(self, proposal: Proposal) -> tuple[Proposal, list[str]]:
+    def _without_secrets(self, suggestion: Suggestion) -> tuple[Suggestion, list[str]]:
         keys = ("path", "name", "description", "body", "reason")
-        fields = {key: without_secrets(self.ground.folder, getattr(proposal, key)) for key in keys}
+        fields = {key: without_secrets(self.ground.folder, getattr(suggestion, key)) for key in keys}
         kinds = sorted({kind for _, found in fields.values() for kind in found})
         clean: dict[str, Any] = {key: "" if key == "path" else text for key, (text, found) in fields.items() if found}
-        return replace(proposal, **clean), kinds
+        return replace(suggestion, **clean), kinds
 
-    def _drafted(self, proposal: Proposal, path: str, entries: Sequence[str], day: str) -> Outcome:
+    def _drafted(self, suggestion: Suggestion, path: str, entries: Sequence[str], day: str) -> Outcome:
         current = {**self.ground.files, **self._written}
-        words = _folded(proposal.body)
+        words = _folded(suggestion.body)
         same = next((other for other, data in current.items() if words and words == _folded(_body(other, data))), None)
         if same is not None:
             return Outcome("existing", same, "a file says the same")
-        old = resolve_name(proposal.replaces, current.keys()) or path
-        if proposal.action == "supersede" and old in current:
-            return self._superseded(proposal, old, entries, day)
+        old = resolve_name(suggestion.replaces, current.keys()) or path
+        if suggestion.action == "supersede" and old in current:
+            return self._superseded(suggestion, old, entries, day)
         if path in current and (parse(path, current[path]).header.fields or {}):
-            whole = proposal.action == "update" and path not in self.ground.cut
-            self._written[path] = _updated(path, current[path], proposal, entries, whole=whole)
-            return Outcome("updated", path, proposal.reason)
-        return Outcome("created", self._new(proposal, entries), proposal.reason)
+            whole = suggestion.action == "update" and path not in self.ground.cut
+            self._written[path] = _updated(path, current[path], suggestion, entries, whole=whole)
+            return Outcome("updated", path, suggestion.reason)
+        return Outcome("created", self._new(suggestion, entries), suggestion.reason)
 
-    def _superseded(self, proposal: Proposal, old: str, entries: Sequence[str], day: str) -> Outcome:
+    def _superseded(self, suggestion: Suggestion, old: str, entries: Sequence[str], day: str) -> Outcome:
         data = self._written.get(old, self.ground.files.get(old, b""))
         header = parse(old, data).header
         if header.fields and not header.valid_until:
             self._written[old] = set_field(old, data, "valid_until", day)
-        kind = proposal.type or (header.type or "" if header.type in self.ground.folder.types else "")
-        path = self._new(replace(proposal, type=kind), entries, supersedes=old, day=day)
-        return Outcome("superseded", path, proposal.reason)
+        kind = suggestion.type or (header.type or "" if header.type in self.ground.folder.types else "")
+        path = self._new(replace(suggestion, type=kind), entries, supersedes=old, day=day)
+        return Outcome("superseded", path, suggestion.reason)
 
-    def _new(self, proposal: Proposal, entries: Sequence[str], *, supersedes: str = "", day: str = "") -> str:
+    def _new(self, suggestion: Suggestion, entries: Sequence[str], *, supersedes: str = "", day: str = "") -> str:
         """Draft a new file, and say where."""
-        kind = proposal.type or DEFAULT_TYPE
-        name = shortened(proposal.name, MAX_NAME_CHARS) or shortened(proposal.body, 60)
+        kind = suggestion.type or DEFAULT_TYPE
+        name = shortened(suggestion.name, MAX_NAME_CHARS) or shortened(suggestion.body, 60)
         fields = {"supersedes": supersedes, "valid_from": day} if supersedes else {}
-        description = shortened(proposal.description, MAX_DESCRIPTION_CHARS) or name
-        data = new_file(name, description, kind, proposal.body, **fields, source=_one_or_list(entries))
-        wanted = proposal.path.strip().removeprefix("./")
+        description = shortened(suggestion.description, MAX_DESCRIPTION_CHARS) or name
+        data = new_file(name, description, kind, suggestion.body, **fields, source=_one_or_list(entries))
+        wanted = suggestion.path.strip().removeprefix("./")
         wanted = wanted if fault(wanted) is None and is_memory_path(wanted) else f"{kind}/{slug(name)}.md"
         stem = PurePosixPath(wanted).with_suffix("").as_posix()
-        path = free_path(self.ground.folder, stem, data, taken=self._written)
+        path = free_path(self.ground.folder, stem, data, taken={*self.ground.waiting.files, *self._written})
         self._written[path] = data
         return path
 
@@ -168,19 +188,19 @@ def without_secrets(folder: Folder, text: str) -> tuple[str, list[str]]:
     return (text, []) if folder.config.secrets == "keep" else redact(text)
 
 
-def _updated(path: str, data: bytes, proposal: Proposal, entries: Sequence[str], *, whole: bool) -> bytes:
-    """The file with its new body, or with the new body below the old one, and with what else the proposal says of it."""
+def _updated(path: str, data: bytes, suggestion: Suggestion, entries: Sequence[str], *, whole: bool) -> bytes:
+    """The file with its new body, or with the new body below the old one, and with what else the suggestion says of it."""
     file = parse(path, data)
     for key, text, limit in (
-        ("name", proposal.name, MAX_NAME_CHARS),
-        ("description", proposal.description, MAX_DESCRIPTION_CHARS),
+        ("name", suggestion.name, MAX_NAME_CHARS),
+        ("description", suggestion.description, MAX_DESCRIPTION_CHARS),
     ):
         if whole and text.strip() and text != getattr(file.header, key):
             data = set_field(path, data, key, shortened(text, limit))
     data = set_field(path, data, "source", _one_or_list(list(dict.fromkeys([*file.header.source, *entries]))))
     text, newline = decode(path, data), "\r\n" if "\r\n" in file.body else "\n"
     head, old = text[: len(text) - len(file.body)], file.body.rstrip()
-    body = newline.join(re.split(r"\r?\n", proposal.body.strip()))
+    body = newline.join(re.split(r"\r?\n", suggestion.body.strip()))
     start = file.body[: len(file.body) - len(file.body.lstrip("\r\n"))] or newline
     return encode(path, f"{head}{start if whole else f'{old}{newline}{newline}'}{body}{newline}")
 

@@ -14,14 +14,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mdmemory.agent.drafts import Drafts, Ground, Outcome, without_secrets
-from mdmemory.agent.proposals import Proposal, read_proposals, schema
 from mdmemory.agent.selector import resolve_name
+from mdmemory.agent.suggestions import Suggestion, read_suggestions, schema
+from mdmemory.agent.waiting import Proposing, Waiting, read_waiting
 from mdmemory.backends.protocol import File, FileProblem, problem_error
 from mdmemory.errors import InvalidMemoryFile, InvalidPath, InvalidReply, PermissionDenied
 from mdmemory.files.history import TOMBSTONES, Forgotten, read_tombstones
 from mdmemory.files.journal import MARK, SUMMARIES, Message, new_message
 from mdmemory.files.memory_file import parse
 from mdmemory.folder.any_folder import Folder, backends_of
+from mdmemory.folder.proposals.proposal import extractor_of
 from mdmemory.folder.settle import Settled
 from mdmemory.models import Model
 from mdmemory.render import estimate_tokens, render
@@ -35,6 +37,7 @@ MAX_FILES = 12
 FILES_A_MESSAGE = 3
 MESSAGES_BEFORE = 4
 LIMIT = 10
+_WRITTEN = ("created", "updated", "superseded")
 _HINT = re.compile(r"<memory-hint>.*?(?:</memory-hint>|\Z)", re.DOTALL)
 
 
@@ -43,8 +46,8 @@ class Extraction:
     """What was drawn from some messages.
 
     Args:
-        outcomes: what became of each proposal.
-        files: each changed file's bytes before and after.
+        outcomes: what became of each suggestion.
+        files: each changed file's bytes before and after; of what waits for a person, what accepting it would change.
         mark: the entry that says how far it came, to be appended to the journal.
     """
 
@@ -62,15 +65,10 @@ def pending(messages: Sequence[Message]) -> list[Message]:
     return list(sayings(messages, _taken(messages)))
 
 
-def author_of(session: str) -> str:
-    """Who the history says made the changes; what holds for agents, policies included, holds for this one."""
-    return f"agent:{session}/extractor"
-
-
 async def extract(
     folder: Folder, model: Model, session: str, messages: Sequence[Message], *, dry_run: bool = False
 ) -> Extraction | None:
-    """Draw what is worth remembering from the new messages, as many as fit one call, and apply it.
+    """Draw what is worth remembering from the new messages, as many as fit one call; apply it, or have it wait for a person.
 
     Args:
         session: names the conversation in the files' `source` and in the history.
@@ -94,17 +92,18 @@ async def extract(
     last = new[-1] if batch == usable else batch[-1]
     if not batch:
         return Extraction((), (), _mark("", new[0], last))
-    ground = await _ground(folder, session, batch, forgotten)
+    waiting = await read_waiting(folder, room=LIMIT + 1)  # one for the summary
+    ground = await _ground(folder, session, batch, forgotten, waiting)
     earlier = [message for message in sayings(messages) if f"{session}#{message.id}" not in forgotten.sources]
     place = earlier.index(batch[0])
     prompt = _prompt(ground, earlier[max(0, place - MESSAGES_BEFORE) : place])
     reply = await model([{"role": "user", "content": prompt}], schema=schema(folder.types))
     try:
-        proposals, summary = read_proposals(reply, folder.types)
+        suggestions, summary = read_suggestions(reply, folder.types)
     except InvalidReply as error:  # which quotes the reply
         raise InvalidReply(without_secrets(folder, str(error))[0]) from None
-    ground = await _with_named(await _as_of_now(ground), proposals)
-    outcomes, files = await _apply(ground, proposals, dry_run=dry_run)
+    ground = await _with_named(await _as_of_now(ground), suggestions)
+    outcomes, files = await (_apply if folder.config.extract == "apply" else _propose)(ground, suggestions, dry_run=dry_run)
     for outcome in outcomes:
         logger.info("extracted from %s: %s %s", session, outcome.status, "" if outcome.status == "dropped" else outcome.path)
     return Extraction(tuple(outcomes), tuple(files), _mark(without_secrets(folder, summary)[0], batch[0], last))
@@ -174,42 +173,52 @@ def _batch(messages: Sequence[Message]) -> list[Message]:
     return batch
 
 
-async def _ground(folder: Folder, session: str, batch: Sequence[Message], forgotten: Forgotten) -> Ground:
-    """The memory files nearest to the messages, and what else proposals are judged by."""
+async def _ground(folder: Folder, session: str, batch: Sequence[Message], forgotten: Forgotten, waiting: Waiting) -> Ground:
+    """The memory files nearest to the messages, and what else suggestions are judged by."""
     scores: dict[str, float] = {}
     for message in batch:
         for match in await folder.search(message.text[:MAX_MESSAGE_CHARS], limit=FILES_A_MESSAGE):
             if not match.path.startswith(SUMMARIES):
                 scores[match.path] = max(scores.get(match.path, 0), match.score)
     nearest = sorted(scores, key=lambda path: -scores[path])[:MAX_FILES]
-    files = await _read(folder, nearest)
+    nearest += waiting.nearest("\n".join(message.text[:MAX_MESSAGE_CHARS] for message in batch), MAX_FILES)
+    files = await _read(folder, nearest, waiting)
     cut = frozenset(path for path, data in files.items() if len(data.decode("utf-8", "replace")) > MAX_FILE_CHARS)
-    return Ground(folder, session, batch, files, cut, _sources(folder), forgotten)
+    return Ground(folder, session, batch, files, cut, _sources(folder, waiting), forgotten, waiting)
 
 
-def _sources(folder: Folder) -> frozenset[str]:
-    return frozenset(entry for known in folder.files.values() if known.header for entry in known.header.source)
+def _sources(folder: Folder, waiting: Waiting) -> frozenset[str]:
+    saved = frozenset(entry for known in folder.files.values() if known.header for entry in known.header.source)
+    return saved | waiting.entries
 
 
 async def _as_of_now(ground: Ground) -> Ground:
     """The same with what was forgotten, or drawn by others from these messages, while the model thought."""
-    await ground.folder.refresh()
-    return replace(ground, sources=_sources(ground.folder), forgotten=await read_forgotten(ground.folder))
+    folder = ground.folder
+    await folder.refresh()
+    waiting = await read_waiting(folder)
+    now = replace(ground, sources=_sources(folder, waiting), forgotten=await read_forgotten(folder), waiting=waiting)
+    if folder.config.extract == "apply":  # which merges
+        return now
+    files = await _read(folder, list(ground.files), waiting)
+    return replace(now, files=files, cut=ground.cut | {path for path, data in files.items() if data != ground.files[path]})
 
 
-async def _with_named(ground: Ground, proposals: Sequence[Proposal]) -> Ground:
-    """The same with the files that proposals name without having seen them, which therefore may only be added to."""
-    files = ground.folder.files
-    named = {resolve_name(name, files) for proposal in proposals for name in (proposal.path, proposal.replaces)}
-    unseen = await _read(ground.folder, [path for path in named if path is not None and path not in ground.files])
+async def _with_named(ground: Ground, suggestions: Sequence[Suggestion]) -> Ground:
+    """The same with the files that suggestions name without having seen them, which therefore may only be added to."""
+    files = ground.folder.files.keys() | ground.waiting.files.keys()
+    named = {resolve_name(name, files) for suggestion in suggestions for name in (suggestion.path, suggestion.replaces)}
+    unknown = [path for path in named if path is not None and path not in ground.files]
+    unseen = await _read(ground.folder, unknown, ground.waiting)
     return replace(ground, files={**ground.files, **unseen}, cut=ground.cut | unseen.keys())
 
 
-async def _read(folder: Folder, paths: Sequence[str]) -> dict[str, bytes]:
-    """The files that can be read, without those that are broken."""
+async def _read(folder: Folder, paths: Sequence[str], waiting: Waiting) -> dict[str, bytes]:
+    """The files that can be read, without those that are broken; those for which something waits, as they are to be."""
     found = await folder.read_many(paths) if paths else {}
     good = {path for path, known in folder.files.items() if known.header is not None}
-    return {path: file.data for path, file in found.items() if isinstance(file, File) and path in good}
+    there = {path: file.data for path, file in found.items() if isinstance(file, File) and path in good}
+    return there | {path: data for path, data in waiting.files.items() if path in paths}
 
 
 def _prompt(ground: Ground, before: Sequence[Message]) -> str:
@@ -236,26 +245,46 @@ def _prompt(ground: Ground, before: Sequence[Message]) -> str:
     )
 
 
-async def _apply(ground: Ground, proposals: Sequence[Proposal], *, dry_run: bool) -> tuple[list[Outcome], list[Settled]]:
-    """Apply all proposals in one commit; when one of them is refused, each by itself."""
+async def _apply(ground: Ground, suggestions: Sequence[Suggestion], *, dry_run: bool) -> tuple[list[Outcome], list[Settled]]:
+    """Apply all suggestions in one commit; when one of them is refused, each by itself."""
     drafts = Drafts(ground)
-    for proposal in proposals:
-        drafts.add(proposal)
+    for suggestion in suggestions:
+        drafts.add(suggestion)
     if not drafts.changes:
         return drafts.outcomes, []
     why = "; ".join(outcome.reason for outcome in drafts.outcomes if outcome.status not in ("existing", "dropped"))
-    author = author_of(ground.session)
+    author = extractor_of(ground.session)
     try:
         applied = await ground.folder.apply(drafts.changes, author, f"extracted: {why}"[:500], dry_run=dry_run)
     except (InvalidMemoryFile, InvalidPath, PermissionDenied) as error:
-        if len(proposals) == 1:
+        if len(suggestions) == 1:
             return [Outcome("dropped", drafts.outcomes[0].path, str(error))], []
     else:
         return drafts.outcomes, list(applied.files)
     outcomes, files = [], []
-    for proposal in proposals:
-        ground = replace(ground, files=await _read(ground.folder, list(ground.files)))
-        some, changed = await _apply(ground, [proposal], dry_run=dry_run)
+    for suggestion in suggestions:
+        ground = replace(ground, files=await _read(ground.folder, list(ground.files), ground.waiting))
+        some, changed = await _apply(ground, [suggestion], dry_run=dry_run)
         outcomes += some
         files += changed
     return outcomes, files
+
+
+async def _propose(ground: Ground, suggestions: Sequence[Suggestion], *, dry_run: bool) -> tuple[list[Outcome], list[Settled]]:
+    """Have each suggestion wait for a person, those that touch the same files together."""
+    drafts, proposing = Drafts(ground), Proposing(ground.folder, ground.session, ground.waiting)
+    for suggestion in suggestions:
+        before = drafts.written
+        drafts.add(suggestion)
+        files = {path: data for path, data in drafts.written.items() if before.get(path) != data}
+        if not files:
+            continue
+        try:
+            entries = list(map(ground.entry, ground.said(suggestion)))
+            await proposing.add(files, ground.files, entries, drafts.outcomes[-1].reason)
+        except (InvalidMemoryFile, InvalidPath, PermissionDenied) as error:
+            drafts.take_back(before, str(error))
+    if not dry_run:
+        await proposing.keep()
+    outcomes = [replace(each, proposal=proposing.id_of(each.path) if each.status in _WRITTEN else "") for each in drafts.outcomes]
+    return outcomes, proposing.settled

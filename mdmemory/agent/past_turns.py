@@ -1,4 +1,4 @@
-"""What the memory did for the last turns: which files were chosen, why, and when they were given. Floor 4.
+"""What the memory did for the last turns: which files were offered and chosen, why, and when they were given. Floor 4.
 
 It lies beside the cache, outside of the folder, in a file that never grows beyond a few hundred turns and can be deleted at any
 time. What was said is not in it. A folder without a cache file leaves no trace.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from mdmemory.agent.turn import TurnStatus
 
 logger = logging.getLogger("mdmemory")
-MAX_BYTES: Final = 200_000
+MAX_BYTES: Final = 400_000
+MAX_OFFERED: Final = 40  # paths that are noted of a turn
+MAX_OFFERED_CHARS: Final = 2_000  # of all these paths
+MAX_REASON_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,9 @@ class PastTurn:
 
     Args:
         at: when it ended, UTC.
+        lexical: the files that recall picked by their words.
+        offered: the first of the files whose headers the model was shown, the nearest by words first.
+        offered_count: how many it was shown in all; 0 without a model.
     """
 
     at: datetime
@@ -59,6 +66,9 @@ class PastTurn:
     late: bool
     tokens: int
     degraded: str | None
+    lexical: tuple[ChosenFile, ...] = ()
+    offered: tuple[str, ...] = ()
+    offered_count: int = 0
 
 
 def note_turn(folder: Folder, session: str, status: TurnStatus) -> None:
@@ -66,9 +76,14 @@ def note_turn(folder: Folder, session: str, status: TurnStatus) -> None:
     file = turns_file(folder)
     if file is None:
         return
-    files = [(pick.path, pick.reason, pick.source, pick.score, pick.path in status.shown) for pick in status.chosen]
+    files, lexical = (
+        [(pick.path, pick.reason[:MAX_REASON_CHARS], pick.source, pick.score, pick.path in status.shown) for pick in picks]
+        for picks in (status.chosen, status.lexical)
+    )
+    offered = {"lexical": lexical, "offered": _first(status.offered), "offered_count": len(status.offered)}
+    offered = {key: value for key, value in offered.items() if value}
     figures = {name: getattr(status, name) for name in ("hint_calls", "waited_s", "selector_s", "late", "tokens", "degraded")}
-    line = json.dumps({"at": datetime.now(UTC).isoformat(), "session": session, "files": files, **figures}) + "\n"
+    line = json.dumps({"at": datetime.now(UTC).isoformat(), "session": session, "files": files, **offered, **figures}) + "\n"
     try:
         place = os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
         try:
@@ -103,11 +118,19 @@ def _turn(line: bytes) -> PastTurn | None:
     try:
         said: Mapping[str, Any] = json.loads(line)
         files = tuple(ChosenFile(*file) for file in said["files"])
+        lexical = tuple(ChosenFile(*file) for file in said.get("lexical", ()))
+        offered, count = tuple(map(str, said.get("offered", ()))), int(said.get("offered_count", 0))
         at, calls = datetime.fromisoformat(said["at"]), tuple(said["hint_calls"])
         rest = {name: said[name] for name in ("session", "waited_s", "selector_s", "late", "tokens", "degraded")}
-        return PastTurn(at=at, files=files, hint_calls=calls, **rest)
+        return PastTurn(at=at, files=files, hint_calls=calls, lexical=lexical, offered=offered, offered_count=count, **rest)
     except (ValueError, TypeError, LookupError):
         return None
+
+
+def _first(paths: Sequence[str]) -> list[str]:
+    """As many of the first paths as are noted."""
+    ends = accumulate(map(len, paths[:MAX_OFFERED]))
+    return [path for path, end in zip(paths, ends, strict=False) if end <= MAX_OFFERED_CHARS]
 
 
 def _shorten(file: Path) -> None:

@@ -78,12 +78,12 @@ def lexical_picks(matches: Sequence[Match], min_score: float) -> list[Pick]:
     return picks
 
 
-async def select(model: Model, messages: Sequence[Message], folder: Folder, nearest: Sequence[Match]) -> list[Pick]:
+async def select(model: Model, messages: Sequence[Message], folder: Folder, paths: Sequence[str]) -> list[Pick]:
     """Ask a model which files help.
 
     Args:
         messages: the last few of the conversation, the user's latest last.
-        nearest: lexical matches; in a folder with more files than fit the prompt they come first, then the newest.
+        paths: the files whose headers it is shown; see `shortlist`.
 
     Raises:
         ModelError: no answer, or none that names files.
@@ -91,7 +91,6 @@ async def select(model: Model, messages: Sequence[Message], folder: Folder, near
     config = folder.config
     now_ns = time.time_ns()
     shown = [{"role": message.role, "text": message.text[-MAX_MESSAGE_CHARS:]} for message in messages]
-    paths = shortlist(folder, [match.path for match in nearest])
     headers = [_header(folder, path, now_ns) for path in paths]
     prompt = render("selector", config.prompts_dir, messages=shown, files=headers, limit=config.hint_max_files)
     reply = parse_json(await model([{"role": "user", "content": prompt}], schema=SCHEMA))
@@ -112,7 +111,11 @@ async def select(model: Model, messages: Sequence[Message], folder: Folder, near
 
 
 def shortlist(folder: Folder, nearest: Sequence[str]) -> list[str]:
-    """The files whose headers the selector sees: all that are valid today, or the nearest and the newest up to the limit."""
+    """The files whose headers the selector sees: all that are valid today, or the nearest and the newest up to the limit.
+
+    Args:
+        nearest: of lexical recall, the best first.
+    """
     limit, hidden = folder.config.selector_max_files, folder.outdated
     readable = [path for path, known in folder.files.items() if known.header is not None and path not in hidden]
     if len(readable) <= limit:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mdmemory.agent.hints import Hint, make_hint
 from mdmemory.agent.past_turns import note_turn
-from mdmemory.agent.selector import Message, Pick, lexical_picks, query_of, select
+from mdmemory.agent.selector import Message, Pick, lexical_picks, query_of, select, shortlist
 from mdmemory.agent.tools import Toolset
 from mdmemory.errors import MdmemoryError
 from mdmemory.files.journal import Message as JournalMessage
@@ -34,6 +34,8 @@ class TurnStatus:
 
     Args:
         chosen: the files picked so far, by whom and why.
+        lexical: the files that recall picked by their words, which are given when the model gives none in time.
+        offered: the files whose headers the model was shown to choose from, the nearest by words first; none without a model.
         shown: paths that hints brought, in order.
         hint_calls: at which `take_hint` calls (1 is the first) a hint was given.
         waited_s: how long `take_hint` held up the reply in all.
@@ -45,6 +47,8 @@ class TurnStatus:
     """
 
     chosen: tuple[Pick, ...] = ()
+    lexical: tuple[Pick, ...] = ()
+    offered: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     hint_calls: tuple[int, ...] = ()
     waited_s: float = 0.0
@@ -99,6 +103,7 @@ class Turn:
             return
         matches = [match for match in nearest if session.is_news(match.path)]
         self._lexical = lexical_picks(matches, session.folder.config.min_score)[: session.folder.config.hint_max_files]
+        self.status = replace(self.status, lexical=tuple(self._lexical))
         if session.model is not None and session.folder.files:
             self._task = asyncio.create_task(self._select(nearest), name=f"mdmemory selector {session.id}")
             session.own(self._task)
@@ -112,8 +117,13 @@ class Turn:
         began = time.monotonic()
         self.status = replace(self.status, model_calls=self.status.model_calls + 1)
         try:
+            near = [match.path for match in nearest]
+            paths = shortlist(session.folder, near)
+            shown = dict.fromkeys(paths)
+            offered = dict.fromkeys([*(path for path in near if path in shown), *paths])
+            self.status = replace(self.status, offered=tuple(offered))
             async with asyncio.timeout(session.folder.config.selector_timeout_s):
-                picks = await select(session.model, self._messages, session.folder, nearest)
+                picks = await select(session.model, self._messages, session.folder, paths)
         except Exception as error:  # any callable can be a model, and any of its errors must leave the reply alone
             expected = isinstance(error, (MdmemoryError, TimeoutError))
             logger.warning("the selector failed, lexical recall is used: %s", error, exc_info=not expected)

@@ -6,17 +6,21 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from mdmemory.agent.drafts import Outcome
-from mdmemory.agent.extractor import Extraction, author_of, extract, pending, read_forgotten, sayings
-from mdmemory.agent.summary import summary_of
+from mdmemory.agent.extractor import Extraction, extract, pending, read_forgotten, sayings
+from mdmemory.agent.summary import mark_entry, summary_of
+from mdmemory.agent.waiting import Proposing, read_waiting
 from mdmemory.errors import MdmemoryError, ModelUnavailable
+from mdmemory.files.changes import Replace
 from mdmemory.files.journal import MARK, file_of
 from mdmemory.folder.any_folder import Folder, home_only
+from mdmemory.folder.proposals.proposal import extractor_of
 from mdmemory.models import Model, Reply
 
 logger = logging.getLogger("mdmemory")
+SUMMARY: Final = "summary of a long conversation"
 When = Literal["off", "awaited", "background"]
 """Whether memories are drawn from a conversation: not at all, before `finish` returns, or after it."""
 
@@ -122,6 +126,14 @@ class WriteBack:
             return
         marks = [message for message in messages if message.role == MARK]
         forgotten = await read_forgotten(self.folder)
-        change = await summary_of(self.folder, self.session, file_of(self.session, messages[0].at), marks, forgotten)
-        if change is not None:
-            await self.folder.apply([change], author_of(self.session), "summary of a long conversation")
+        waiting = await read_waiting(self.folder)
+        change = await summary_of(self.folder, self.session, file_of(self.session, messages[0].at), marks, forgotten, waiting)
+        if change is None:
+            return
+        if self.folder.config.extract == "apply":
+            await self.folder.apply([change], extractor_of(self.session), SUMMARY)
+            return
+        proposing = Proposing(self.folder, self.session, waiting)
+        before = {change.path: change.base_data} if isinstance(change, Replace) and change.base_data is not None else {}
+        await proposing.add({change.path: change.data}, before, [mark_entry(self.session, mark) for mark in marks], SUMMARY)
+        await proposing.keep()

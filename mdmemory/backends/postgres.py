@@ -15,6 +15,7 @@ from mdmemory.backends.listing import STATE, Entries, Listing, Versions
 from mdmemory.backends.postgres_connection import Lost
 from mdmemory.backends.postgres_owner import check_folder, split_url
 from mdmemory.backends.postgres_pool import Database, acquire, release
+from mdmemory.backends.postgres_recall import PostgresTerms
 from mdmemory.backends.protocol import (
     HEAD_BYTES,
     MAX_FILE_BYTES,
@@ -37,7 +38,7 @@ from mdmemory.backends.protocol import (
 from mdmemory.errors import Conflict, InvalidPath, Unavailable, UnsafeFile
 
 TRUST_S: Final = 60.0  # how long what the database tells is trusted until a scan
-_SCAN = "SELECT * FROM mdmemory.scan(%s, %s, %s, %s::text[], %s::text[], %s::bigint[], %s)"
+_SCAN = "SELECT * FROM mdmemory.scan(%s, %s, %s, %s::text[], %s::text[], %s::bigint[], %s, %s)"
 _READ = "SELECT * FROM mdmemory.read(%s, %s::text[], %s::bigint[], %s::bigint[], %s)"
 _COMMIT = "SELECT * FROM mdmemory.commit(%s, %b, %s::text[], %s::text[], %s::text[], %b::bytea[], %s::text[], %s::boolean[])"
 _TELL = "SELECT mdmemory.tell(%s)"
@@ -54,11 +55,13 @@ class PostgresBackend:
     """
 
     is_atomic = True  # a commit is done as a whole or not at all, so none is ever found cut short
+    holds_on_to = "what the database keeps for a while: replaced rows until it is vacuumed, its write-ahead log, replicas, backups"
 
     def __init__(self, address: str, folder: str) -> None:
         check_folder(folder)
         self.folder, self._address = folder, address
         self._held: Database | None = None
+        self._terms: PostgresTerms | None = None
         self._life: str | None = None
         self._seq = self._heard = 0
         self._looked_at = 0.0
@@ -82,6 +85,11 @@ class PostgresBackend:
         is_old = time.monotonic() > self._looked_at + TRUST_S
         return self._held is None or is_old or self._held.news.may_have(self._life, self._seq, self._heard)
 
+    def term_tables(self, form: str) -> PostgresTerms:
+        """What the database keeps of the files' words; from now on a scan brings what was noted in place of heads."""
+        self._terms = PostgresTerms(lambda: self._database, self.folder, form)
+        return self._terms
+
     async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:
         """Ask what changed since the scan that `known` comes from, else look at every file; as `Backend.scan`."""
         before = Versions.of(known) if isinstance(known, Versions) else Versions()
@@ -99,24 +107,27 @@ class PostgresBackend:
                 [path for path, seq in listed.items() if seq is not None],
                 [seq for seq in listed.values() if seq is not None],
                 head_bytes,
+                self._terms.form if self._terms else None,
             ),
         )
         if not rows:
             return _nothing(known)
-        life, is_whole, _, seq, _ = rows[0]
+        life, is_whole, _, seq, *_ = rows[0]
         self._life, self._seq, self._heard, self._looked_at = life, seq, heard, looked_at
         versions = Versions() if is_whole or not since else _copied(before, [row[0] for row in rows[1:]])
-        heads = {}
-        for path, size, mtime_ns, number, head in rows[1:]:
+        heads, notes = {}, {}
+        for path, size, mtime_ns, number, head, note in rows[1:]:
             if size is None:
                 versions.drop(path)
                 continue
             versions.put(path, STATE.pack(mtime_ns, 0, size, number))
             if head is not None:
                 heads[path] = head
+            if note is not None:
+                notes[path] = note
         root = versions.listings.get("", Listing(b"", (), {}))
         versions.listings[""] = root._replace(mark=_Since(uuid.UUID(life), seq).packed())
-        return Scan(Entries(versions), heads, {}, versions)
+        return Scan(Entries(versions), heads, {}, versions, notes)
 
     async def read(self, wanted: Mapping[str, Range | None]) -> Mapping[str, File | FileProblem]:
         """Read files or parts of them, as `Backend.read`."""

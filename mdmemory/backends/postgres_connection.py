@@ -145,7 +145,7 @@ def explained(error: psycopg.Error) -> Exception:
     if state.startswith(_AWAY) or (not state and isinstance(error, psycopg.OperationalError)):
         return Lost(AWAY_TEXT)
     if state in NOT_SET_UP:
-        return ConfigError("The memory's database was set up by another version of mdmemory, or its tables were taken away.")
+        return Unavailable("the memory's database was set up by another version of mdmemory, or its tables were taken away.")
     if state == "42501":
         return Unavailable("whoever is logged in to the memory's database has no right to this memory. Ask its owner.")
     logger.warning("the memory's database answers with an error: %s", error)

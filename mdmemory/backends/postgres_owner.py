@@ -57,7 +57,7 @@ def split_url(url: str) -> tuple[str, str | None]:
     if len(folders) > 1:
         raise ConfigError(_NO_FOLDER)
     rest = urlencode([(name, value) for name, value in options if name != "folder"])
-    return parts._replace(scheme="postgresql", query=rest).geturl(), folders[0] if folders else None
+    return f"postgresql://{parts.netloc}{parts.path}{f'?{rest}' if rest else ''}", folders[0] if folders else None
 
 
 def check_folder(folder: str | None, *, prefix: bool = False) -> str:

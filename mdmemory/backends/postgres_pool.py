@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mdmemory")
 MAX_CONNECTIONS: Final = 10  # of one process; its other statements wait for one
 _PAUSE_S: Final = 0.1
+Statement = tuple[str, Sequence[object]]
 
 
 class Database:
@@ -51,11 +52,20 @@ class Database:
         """Whether it is that of the running event loop."""
         return self._loop() is asyncio.get_running_loop()
 
-    async def rows(self, statement: str, values: Sequence[object], *, again: bool = True, then: str = "") -> list[tuple[Any, ...]]:
+    async def rows(
+        self,
+        statement: str,
+        values: Sequence[object],
+        *,
+        again: bool = True,
+        first: Statement | None = None,
+        then: str = "",
+    ) -> list[tuple[Any, ...]]:
         """Carry out one statement, as a transaction of its own.
 
         Args:
             again: whether it may be carried out twice, so that it is asked again when the answer was lost.
+            first: another statement and its values, to carry out before, as a transaction of its own.
             then: one about the first of `values`, the folder, to carry out afterwards; its failure is not that of the first.
 
         Returns:
@@ -72,7 +82,7 @@ class Database:
             try:
                 if not await self._ready():
                     return []
-                found = await self._asked(statement, values, give_up)
+                found = await self._asked([*([first] if first else []), (statement, values)], give_up)
                 break
             except Unavailable as error:
                 lost = error if isinstance(error, Lost) else lost
@@ -131,7 +141,8 @@ class Database:
                 self._pool = pool
         return self._is_set_up
 
-    async def _asked(self, statement: str, values: Sequence[object], give_up: float) -> list[tuple[Any, ...]]:
+    async def _asked(self, statements: Sequence[Statement], give_up: float) -> list[tuple[Any, ...]]:
+        """Carry out statements, each a transaction of its own, and return the rows of the last."""
         import psycopg
         from psycopg_pool import PoolTimeout
 
@@ -139,7 +150,9 @@ class Database:
         try:
             async with self._pool.connection(timeout=max(0.1, give_up - time.monotonic())) as connection:
                 with cut_when_silent(connection):
-                    return await (await connection.execute(statement, values, binary=True)).fetchall()
+                    for statement, values in statements[:-1]:
+                        await connection.execute(statement, values, binary=True)
+                    return await (await connection.execute(*statements[-1], binary=True)).fetchall()
         except PoolTimeout as error:
             raise Unavailable(AWAY_TEXT) from error
         except psycopg.Error as error:

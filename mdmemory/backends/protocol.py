@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from mdmemory.backends import paths
@@ -47,12 +47,14 @@ class Scan:
         skipped: what was not followed or could not be read, by path, with the reason. What lies below a skipped folder is unknown,
             not absent. A path that is in `files` too is a hard link: it is read, and never written.
         versions: that of each file, by folder where the backend can go on from there; None where those in `files` say all.
+        notes: what is kept of a file where the files are (see `term_tables`), in place of its head.
     """
 
     files: Mapping[str, Entry]
     heads: Mapping[str, bytes]
     skipped: Mapping[str, str]
     versions: Mapping[str, Version] | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Range(NamedTuple):
@@ -122,9 +124,12 @@ Op = Put | Append | Delete | Move
 class Backend(Protocol):
     """Where the bytes are. Opening one creates nothing; the first commit makes the folder.
 
-    A backend whose bytes are a folder on this machine may say where, as `watchable_root: Path`: then the system tells what changes
-    there, and a look at a quiet folder needs no scan. One whose bytes stay somewhere may say where, as `location: str`: then what
-    is known of the files is kept from one process to the next.
+    Some backends offer more, by an attribute that the others lack: one whose bytes are a folder on this machine says where, as
+    `watchable_root: Path`, so that the system tells what changes there and a look at a quiet folder needs no scan; one that is told
+    of changes by other means says whether there may be any, as `has_news: bool`. One whose bytes stay somewhere says where, as
+    `location: str`, so that what is known of the files is kept from one process to the next; or it keeps that itself and searches
+    in it, see `term_tables.py`: `term_tables(form: str) -> TermTables`. One whose commits can't be cut short has `is_atomic`, and
+    one that keeps deleted bytes for a while says so to whoever purges them, as `holds_on_to: str`.
     """
 
     async def scan(self, known: Mapping[str, Version] = {}, *, head_bytes: int = HEAD_BYTES) -> Scan:

@@ -1,4 +1,4 @@
-"""`mdmemory consolidate` and `review`: what a model proposes for similar files, and what a person decides. Floor 7."""
+"""`mdmemory consolidate` and `review`: what a model proposes, and what a person decides. Floor 7."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from mdmemory.cli.terminal import asking, command_on, folder_option, json_option
 from mdmemory.errors import MdmemoryError
 
 if TYPE_CHECKING:
-    from mdmemory.care.consolidate import Proposal, Report
+    from mdmemory.care.consolidate import Report
     from mdmemory.folder.any_folder import Folder
+    from mdmemory.folder.proposals import Proposal
 
 LONG = 500  # files: to read more takes a second
 CHOICES = {"a": "accept", "r": "reject", "e": "edit", "s": "skip", "q": "quit"}
@@ -109,7 +110,7 @@ class _Answer:
 @click.argument("id", required=False)
 @folder_option
 @click.option("--accept", "decision", flag_value="accept", help="Do it; `mdmemory undo` takes it back.")
-@click.option("--reject", "decision", flag_value="reject", help="Leave the files alone, until one of them changes.")
+@click.option("--reject", "decision", flag_value="reject", help="Leave the files alone; the same is not proposed again.")
 @click.option("--edit", "decision", flag_value="edit", help="Open what it would write in $EDITOR.")
 @click.option("-y", "--yes", is_flag=True, help="Accept it although something speaks against it, which is then shown.")
 @json_option
@@ -117,10 +118,12 @@ class _Answer:
 async def review(id: str | None, folder: str, decision: str | None, yes: bool, as_json: bool) -> None:
     """Decide about what was proposed.
 
+    Proposals are for files that say much the same, or drawn from conversations.
+
     Without ID, on a terminal, one proposal after the other is shown, to accept, reject, edit or skip; else they are listed. With ID
     one is shown as a diff, with what would be lost.
     """
-    from mdmemory.care.consolidate import find_proposal, list_proposals
+    from mdmemory.folder.proposals import find_proposal, list_proposals
 
     require_folder(folder)
     if id is None and decision is not None:
@@ -143,8 +146,8 @@ async def review(id: str | None, folder: str, decision: str | None, yes: bool, a
         elif sys.stdin.isatty() and sys.stdout.isatty():
             await _walk(memory.folder, waiting, _Answer(folder, yes, as_json))
         else:
-            rows = [(each.id, f"{each.at:%Y-%m-%d}", each.title, _note(each)) for each in waiting]
-            print_table(rows, ("ID", "SINCE", "WHAT", "WHY, OR WHY NOT"), whole=True)
+            rows = [(each.id, f"{each.at:%Y-%m-%d}", each.origin, each.title, _note(each)) for each in waiting]
+            print_table(rows, ("ID", "SINCE", "FROM", "WHAT", "WHY, OR WHY NOT"), whole=True)
 
 
 def _note(proposal: Proposal) -> str:
@@ -174,7 +177,7 @@ async def _walk(folder: Folder, waiting: Sequence[Proposal], answer: _Answer) ->
 
 async def _decide(folder: Folder, proposal: Proposal, decision: str, answer: _Answer) -> Proposal:
     """Accept, reject or edit it; the proposal as it is then."""
-    from mdmemory.care.consolidate import accept, edit, reject
+    from mdmemory.folder.proposals import accept, edit, reject
 
     if decision == "reject":
         await reject(folder, proposal)
@@ -216,9 +219,10 @@ def _edited(proposal: Proposal) -> dict[str, str]:
 
 def _show(proposal: Proposal) -> None:
     """A proposal as a diff, and what is lost."""
-    click.echo(f"{click.style(one_line(proposal.title), bold=True)}\n{one_line(proposal.reason)}\n")
-    for change in proposal.changes:
-        print_diff(change.text)
+    origin = click.style(f"from {one_line(proposal.origin)}", dim=True)
+    click.echo(f"{click.style(one_line(proposal.title), bold=True)}\n{one_line(proposal.reason)}\n{origin}\n")
+    for diff in proposal.diffs.values():
+        print_diff(diff)
     losses, reworded = proposal.losses, sum(line.is_reworded for line in proposal.losses.lines)
     told = [(f"{line.path}:{line.line}", f"gone: {line.text}") for line in losses.lines if not line.is_reworded]
     told += [("", f"reworded: {reworded} line{'s' * (reworded != 1)}")] if reworded else []

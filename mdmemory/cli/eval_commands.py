@@ -27,6 +27,11 @@ keep_option = click.option(
     type=click.Path(dir_okay=False),
     help="Keep results here as they come, and go on after them, without a report too.",
 )
+on_option = click.option(
+    "--on",
+    metavar="URL",
+    help="Make the memories there and not in this process, such as 'postgres:///test?folder=eval/{conversation}'.",
+)
 path_argument = click.argument("path", type=click.Path(exists=True, dir_okay=False))
 
 
@@ -40,30 +45,32 @@ def evals() -> None:
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The argument and options that both evaluations have."""
-    return path_argument(report_option(keep_option(json_option(command))))
+    return path_argument(report_option(keep_option(on_option(json_option(command)))))
 
 
 @evals.command()
 @options
 @run
-async def locomo(path: str, report: str | None, keep: str | None, as_json: bool) -> None:
+async def locomo(path: str, report: str | None, keep: str | None, on: str | None, as_json: bool) -> None:
     """Evidence recall on LoCoMo, or any file of its schema (locomo10.json of snap-research/locomo)."""
     from mdmemory.evals.locomo import load
 
-    await measure(load(path), f"LoCoMo: {Path(path).name}", report, keep, as_json)
+    await measure(load(path), f"LoCoMo: {Path(path).name}", report, keep, on, as_json)
 
 
 @evals.command()
 @options
 @run
-async def longmemeval(path: str, report: str | None, keep: str | None, as_json: bool) -> None:
+async def longmemeval(path: str, report: str | None, keep: str | None, on: str | None, as_json: bool) -> None:
     """Evidence recall on LongMemEval, or any file of its schema (xiaowu0162/LongMemEval)."""
     from mdmemory.evals.longmemeval import load
 
-    await measure(load(path), f"LongMemEval: {Path(path).name}", report, keep, as_json)
+    await measure(load(path), f"LongMemEval: {Path(path).name}", report, keep, on, as_json)
 
 
-async def measure(conversations: Sequence[Conversation], title: str, report: str | None, keep: str | None, as_json: bool) -> None:
+async def measure(
+    conversations: Sequence[Conversation], title: str, report: str | None, keep: str | None, on: str | None, as_json: bool
+) -> None:
     """Run an evaluation with a progress bar on stderr, print what was measured, and write the report."""
     import asyncio
 
@@ -79,7 +86,7 @@ async def measure(conversations: Sequence[Conversation], title: str, report: str
     questions = sum(len(conversation.questions) for conversation in conversations)
     try:
         with click.progressbar(length=questions, label="Questions", file=sys.stderr) as bar:
-            measured = await evaluate(conversations, keep=keep or unfinished, progress=bar.update)
+            measured = await evaluate(conversations, keep=keep or unfinished, on=on, progress=bar.update)
     except asyncio.CancelledError:
         if keep or report:
             click.echo("\nStopped. The same command goes on from here.", err=True)

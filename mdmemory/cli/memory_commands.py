@@ -137,7 +137,7 @@ async def extract(folder: str, session: str, model: str, dry_run: bool, as_json:
     """Draw memories from a conversation.
 
     The model sees what was said since the last time, and the memory files nearest to it. A dry run asks it once; the answer may
-    differ the next time.
+    differ the next time. Where the settings say `extract: propose`, what it draws waits for a person: `mdmemory review`.
     """
     from dataclasses import asdict
 
@@ -169,3 +169,7 @@ async def extract(folder: str, session: str, model: str, dry_run: bool, as_json:
         print_table([(outcome.status, outcome.path or "-", outcome.reason) for outcome in outcomes], ("WHAT", "FILE", "WHY"))
     else:
         click.echo("Nothing to remember." if extractions else "Nothing was said since the last time.")
+    if count := len({outcome.proposal for outcome in outcomes} - {""}):
+        told = "1 proposal" if count == 1 else f"{count} proposals"
+        waits = "would wait" if dry_run else "waits" if count == 1 else "wait"
+        print_note(f"nothing is saved yet: {told} {waits} for a yes in `{command_on('review', folder)}`")

@@ -19,6 +19,7 @@ from mdmemory.config import Config
 from mdmemory.errors import InvalidArguments
 from mdmemory.evals.conversations import Conversation, session_file
 from mdmemory.evals.measures import Result, result_of, summary
+from mdmemory.folder.opening import backend_of
 from mdmemory.memory import Memory, open_memory
 
 MAX_PASSAGES = 1_000
@@ -32,6 +33,7 @@ async def evaluate(
     *,
     config: Config | None = None,
     keep: str | PathLike[str] | None = None,
+    on: str | None = None,
     progress: Progress = lambda _: None,
 ) -> dict[str, Any]:
     """Measure evidence recall by session and by turn.
@@ -39,6 +41,8 @@ async def evaluate(
     Args:
         keep: a file that takes each conversation's results, one line each; those that it has are not measured again, unless
             the conversation, the settings or the version of mdmemory are others.
+        on: where the memories are made, with `{conversation}` for its id, such as `postgres:///test?folder=eval/{conversation}`;
+            they stay there. None for this process.
 
     Returns:
         `questions`, and for `session` and `turn` the measures of `summary`, 0 to 1.
@@ -47,11 +51,11 @@ async def evaluate(
     done = _kept(path)
     sessions, turns = list[Result](), list[Result]()
     for conversation in conversations:
-        mark = _mark(conversation, config)
+        mark = _mark(conversation, config, on)
         if mark in done:
             progress(len(conversation.questions))
         else:
-            done[mark] = await _conversation(conversation, config, progress)
+            done[mark] = await _conversation(conversation, config, on, progress)
             if path is not None:
                 with path.open("a", encoding="utf-8") as file:
                     file.write(f"{_START}{json.dumps(mark)}, {json.dumps(_as_json(done[mark]))[1:]}\n")
@@ -60,10 +64,13 @@ async def evaluate(
     return {"questions": len(sessions), "session": summary(sessions), "turn": summary(turns)}
 
 
-async def _conversation(conversation: Conversation, config: Config | None, progress: Progress) -> tuple[list[Result], list[Result]]:
+async def _conversation(
+    conversation: Conversation, config: Config | None, on: str | None, progress: Progress
+) -> tuple[list[Result], list[Result]]:
     if not conversation.questions:
         return [], []
-    backend, lines, names = MemoryBackend(), dict[tuple[str, int], str](), dict[str, str]()
+    backend = MemoryBackend() if on is None else backend_of(on.replace("{conversation}", conversation.id))
+    lines, names = dict[tuple[str, int], str](), dict[str, str]()
     files = []
     for session in conversation.sessions:
         data, places = session_file(session)
@@ -93,10 +100,10 @@ async def _turns(memory: Memory, query: str, lines: Mapping[tuple[str, int], str
     return list(dict.fromkeys(lines[place] for place in spans if place in lines))
 
 
-def _mark(conversation: Conversation, config: Config | None) -> str:
+def _mark(conversation: Conversation, config: Config | None, on: str | None) -> str:
     """Names all that the results come from."""
     content = json.dumps(asdict(conversation), default=lambda value: sorted(value) if isinstance(value, frozenset) else str(value))
-    return hashlib.sha256(f"{__version__} {config} {content}".encode()).hexdigest()
+    return hashlib.sha256(f"{__version__} {config} {on} {content}".encode()).hexdigest()
 
 
 def _kept(path: Path | None) -> dict[str, tuple[list[Result], list[Result]]]:

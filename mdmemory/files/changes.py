@@ -25,11 +25,13 @@ class Create:
 
     Args:
         restored: whether it was deleted before and comes back: it is no longer counted as forgotten.
+        as_is: whether it is taken as people left it elsewhere, with frontmatter that can't be read too.
     """
 
     path: str
     data: bytes
     restored: bool = False
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,14 @@ class Replace:
     Args:
         base: etag of the bytes the change was based on.
         base_data: those bytes, which let the change be merged with one made meanwhile.
+        as_is: as of `Create`.
     """
 
     path: str
     data: bytes
     base: str
     base_data: bytes | None = None
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,13 +167,23 @@ def tombstone(path: str, name: str, at: datetime, sources: Sequence[str] = (), *
     return _json_line({**line, "restored": True} if restored else {**line, "source": list(sources)})
 
 
+def rejection(id: str, at: datetime, sources: Sequence[str]) -> bytes:
+    """The line that keeps what a person did not want from being drawn again from the same entries; it forgets no file.
+
+    Args:
+        id: of the proposal.
+    """
+    when = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _json_line({"rejected": id, "at": when, "source": list(sources)})
+
+
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     """What the tombstones say.
 
     Args:
         paths, names: when the latest file of that path, or with a name of that hash, was deleted.
-        sources: the journal entries that deleted files were drawn from.
+        sources: the journal entries that deleted files, and proposals that were rejected, were drawn from.
     """
 
     paths: Mapping[str, datetime]
@@ -194,6 +204,7 @@ class Forgotten:
 def read_tombstones(data: bytes) -> Forgotten:
     """Read the tombstones; lines that don't parse are passed over."""
     gone: dict[tuple[str, str], tuple[datetime | None, list[Any]]] = {}
+    unwanted: list[Any] = []
     for line in data.split(b"\n"):
         match _parsed(line):
             case {"path": str(path), "name_sha256": str(name), "restored": True}:
@@ -202,8 +213,11 @@ def read_tombstones(data: bytes) -> Forgotten:
             case {"path": str(path), "name_sha256": str(name), "at": str(at), "source": list(entries)}:
                 _, before = gone.pop((path, name), (None, []))
                 gone[path, name] = _time(at), [*before, *entries]
+            case {"rejected": str(), "source": list(entries)}:
+                unwanted += entries
     dated = [(path, name, at) for (path, name), (at, _) in gone.items() if at is not None]
-    sources = frozenset(entry for _, entries in gone.values() for entry in entries if isinstance(entry, str))
+    every = [*unwanted, *(entry for _, entries in gone.values() for entry in entries)]
+    sources = frozenset(entry for entry in every if isinstance(entry, str))
     return Forgotten({path: at for path, _, at in dated}, {name: at for _, name, at in dated}, sources)
 
 

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import quote, unquote
 
@@ -19,6 +20,7 @@ MAX_NAME = 120
 MAX_DESCRIPTION = 240
 MAX_NOTE = 300  # characters of a paragraph that still is a note in the index, not a memory
 MAX_NOTE_LINES = 8
+KEPT_LINES = 4_096  # a save looks at every line of the index, and nearly all are as they were
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -154,9 +156,14 @@ class Blocks:
 
 def render_line(path: str, listed: Listed) -> str:
     """The pointer line of a memory file as we write it: `- [Name](file.md) — description`."""
-    name = _one_line(listed.name) or path.rpartition("/")[2].removesuffix(".md")
+    return _rendered(path, listed.name, listed.description)
+
+
+@lru_cache(maxsize=KEPT_LINES)
+def _rendered(path: str, name: str, description: str) -> str:
+    name = _one_line(name) or path.rpartition("/")[2].removesuffix(".md")
     name = _IN_NAME.sub(r"\\\g<0>", _shorten(name, MAX_NAME))
-    description = _shorten(_one_line(listed.description), MAX_DESCRIPTION)
+    description = _shorten(_one_line(description), MAX_DESCRIPTION)
     line = f"- [{name}]({_encode(path)})"
     return f"{line} — {description}" if description else line
 
@@ -217,12 +224,17 @@ def _links(number: int, text: str, visible: str, names: Names) -> tuple[Pointer,
 
 def _target(written: str, style: str, names: Names) -> str | None:
     if style == "page":
-        path = names.find(written.strip(" \t\\"))
-    else:
-        url = _ESCAPED.sub(r"\1", written.strip(" \t"))
-        if _SCHEME.match(url):
-            return None
-        path = unquote(re.split(r"[#?]", url, maxsplit=1)[0])
+        return _memory_path(names.find(written.strip(" \t\\")))
+    return _target_of(written)
+
+
+@lru_cache(maxsize=KEPT_LINES)
+def _target_of(written: str) -> str | None:
+    url = _ESCAPED.sub(r"\1", written.strip(" \t"))
+    return None if _SCHEME.match(url) else _memory_path(unquote(re.split(r"[#?]", url, maxsplit=1)[0]))
+
+
+def _memory_path(path: str) -> str | None:
     path = posixpath.normpath(path)
     return path if path.lower().endswith(".md") and _may_be_memory(path) else None
 

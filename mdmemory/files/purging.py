@@ -190,12 +190,13 @@ def rewritten_tombstones(data: bytes, names: Collection[str], wanted: Wanted) ->
 def _rewritten_tombstone(line: bytes, names: Collection[str], wanted: Wanted) -> bytes:
     try:
         said = json.loads(line)
-        path = said["path"]
+        path = said["path"] if "rejected" not in said else ""
     except (ValueError, KeyError, TypeError):
         return b"" if wanted.find(line) else line
     if path not in names and not (wanted.is_text and wanted.find(line)):
         return line
-    said["path"] = hashed_path(path) if path in names or wanted.find(path.encode()) else path
+    if path:
+        said["path"] = hashed_path(path) if path in names or wanted.find(path.encode()) else path
     if wanted.is_text:
         said["source"] = [wanted.without(entry) for entry in said.get("source", ())]
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -46,11 +46,22 @@ def backends_of(folder: Folder) -> Mapping[str, Backend]:
 
 def has_news(folder: Folder) -> bool:
     """Whether a look may find something: False only when the system tells of changes, and has told of none since the last look."""
-    watchers = [part.watcher for part in parts_of(folder).values()]
-    return any(watcher is None or watcher.has_news for watcher in watchers)
+    return any(part.has_news for part in parts_of(folder).values())
+
+
+async def look(folder: Folder) -> None:
+    """Look at the folder, as a server does again and again; where a database would have told of a change, only after it did.
+
+    Raises:
+        Unavailable: could not look.
+    """
+    if not all(hasattr(part.backend, "has_news") for part in parts_of(folder).values()) or has_news(folder):
+        await folder.refresh()
 
 
 def look_every_s(folder: Folder) -> float:
     """How long a server waits between two looks for what others changed."""
-    is_watched = all(getattr(part.backend, "watchable_root", None) for part in parts_of(folder).values())
-    return WATCHED_S if is_watched else FAR_S
+    told = (
+        getattr(part.backend, "watchable_root", None) or hasattr(part.backend, "has_news") for part in parts_of(folder).values()
+    )
+    return WATCHED_S if all(told) else FAR_S

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import time
+from collections.abc import Collection as Paths
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from mdmemory.backends.listing import Versions
@@ -22,23 +25,19 @@ from mdmemory.backends.protocol import (
     etag_of,
     shielded,
 )
-from mdmemory.files.journal import JOURNAL, session_of
+from mdmemory.backends.term_tables import TermTables
+from mdmemory.errors import BackendError
+from mdmemory.files.journal import session_of
 from mdmemory.folder.headers import Headers
-from mdmemory.folder.known import (
-    INDEX,
-    Difference,
-    Known,
-    as_text,
-    from_text,
-    is_memory_path,
-    is_same,
-    known_from,
-)
+from mdmemory.folder.known import INDEX, Difference, Known, as_text, from_text, is_memory_path, is_same, known_from
 from mdmemory.folder.larger import larger_texts
+from mdmemory.folder.seen import journals_in, seen
 from mdmemory.recall.cache import CACHE_ERRORS, Cache
-from mdmemory.recall.ranking import LexicalIndex
+from mdmemory.recall.ranking import LexicalIndex, Ranking
+from mdmemory.recall.remote import RemoteIndex
 from mdmemory.recall.tokens import ENGLISH
 
+logger = logging.getLogger("mdmemory")
 AT_ONCE = 128  # files learnt in one transaction, for which other processes and the event loop wait
 FEW_NEWER = 64  # rows beside the versions in one piece that cost nothing to speak of
 
@@ -50,10 +49,11 @@ class Catalog:
 
     Args:
         cache: what processes before this one knew; None for nothing.
+        tables: where the backend keeps the words itself; None for here.
     """
 
-    def __init__(self, languages: tuple[str, ...] = ENGLISH, cache: Cache | None = None) -> None:
-        self._languages = tuple(languages)
+    def __init__(self, languages: tuple[str, ...] = ENGLISH, cache: Cache | None = None, tables: TermTables | None = None) -> None:
+        self._languages, self._tables = tuple(languages), tables
         self.skipped: Mapping[str, str] = {}
         self.index_data: bytes | None = None
         """MEMORY.md as last looked at; None when it is absent, larger than a scan's head, or unread."""
@@ -64,7 +64,7 @@ class Catalog:
         self.scanned = False
         self._unkept = 0
         self.cache, self.versions = cache or Cache(), Versions()  # the version of every visible file, memory file or not
-        self.recall = LexicalIndex(self._languages, self.cache)
+        self.recall = self._new_recall()
         try:
             self.versions = self.cache.versions()
         except CACHE_ERRORS as error:
@@ -77,7 +77,27 @@ class Catalog:
         """Go on with an empty cache: every file is read again."""
         self.cache, self.versions = self.cache.renewed(), Versions()
         self.headers.go_on_with(self.cache)
-        self.recall = LexicalIndex(self._languages, self.cache)
+        self.recall = self._new_recall()
+
+    def _new_recall(self) -> LexicalIndex | RemoteIndex:
+        return RemoteIndex(self._languages, self._tables) if self._tables else LexicalIndex(self._languages, self.cache)
+
+    async def for_query(self, query: str, limit: int, allowed: AbstractSet[str] | None = None, also: Paths[str] = ()) -> Ranking:
+        """What ranks the files for a query; see `recall.source.Part.prepared`."""
+        return await self.recall.for_query(query, limit, allowed, also)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the backend keeps what recall knows, so that no cache here can be damaged."""
+        return self._tables is not None
+
+    async def note(self) -> None:
+        """Have the backend keep what was read, where it does: others need not read it then."""
+        if isinstance(self.recall, RemoteIndex):
+            try:
+                await self.recall.note()
+            except BackendError as error:
+                logger.info("what was read of the memory is not kept for others: %s", error)
 
     @property
     def files(self) -> Mapping[str, Known]:
@@ -117,12 +137,15 @@ class Catalog:
 
     async def _take_in(self, scan: Scan, texts: Mapping[str, bytes], changed: dict[str, Difference]) -> None:
         """Learn what a scan saw, and add to `changed` what was known before of the files that are not as they were."""
-        gone = self._take_versions(scan)
-        for path in (*gone, *scan.heads):
+        self.versions, gone = seen(self.versions, scan)
+        self.journals.update(journals_in(self.versions, scan))
+        for path in (*gone, *scan.heads, *scan.notes):
             if is_memory_path(path) and path not in changed:
                 changed[path] = (self.headers.known(path), None)
         for path in gone:
             self.forget(path)
+        for path, text in scan.notes.items():
+            self._set(path, from_text(path, text))
         heads = iter(scan.heads.items())
         while some := list(islice(heads, AT_ONCE)):
             self._learn_all(some, scan, texts)
@@ -146,23 +169,6 @@ class Catalog:
         except CACHE_ERRORS as error:
             self.cache.lose(error)
         return changed
-
-    def _take_versions(self, scan: Scan) -> list[str]:
-        """Take in what a scan saw, but for what it could not look at; returns what is gone."""
-        seen = Versions.of({path: entry.version for path, entry in scan.files.items()} if scan.versions is None else scan.versions)
-        unseen = tuple(path for path, reason in scan.skipped.items() if reason.startswith(COULD_NOT_LOOK))
-        gone = []
-        for path in self.versions.missing_from(seen):
-            if any(path == place or path.startswith(f"{place}/") for place in unseen):  # it is not known to be gone
-                seen.put(path, self.versions[path])
-            else:
-                gone.append(path)
-        self.versions = seen
-        for prefix in (prefix for prefix in seen.listings if prefix.startswith(JOURNAL)):
-            for path in (prefix + name for name in seen.listings[prefix].files):
-                if session_of(path) is not None and path in scan.files:
-                    self.journals[path] = scan.files[path]
-        return sorted(gone)
 
     def _learn_all(self, heads: Iterable[tuple[str, bytes]], scan: Scan, texts: Mapping[str, bytes]) -> None:
         """Take in new files, with one transaction."""
@@ -254,6 +260,9 @@ class Catalog:
         self._set(path, known)
         try:
             with self.cache.changing():
+                if isinstance(self.recall, RemoteIndex):
+                    self.recall.put(path, document, mtime_ns, known.etag, size, as_text(known))
+                    return known
                 if not (is_same(before, known) and self.recall.touch(path, document, mtime_ns)):
                     self.recall.put(path, document, mtime_ns)
                 self.cache.note(path, version, as_text(known))

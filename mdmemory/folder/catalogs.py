@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Paths
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 from mdmemory.backends.paths import owner
@@ -57,10 +59,10 @@ class Catalogs:
         """Every memory file by path."""
         return Joined({prefix: part.files for prefix, part in self._parts.items()}, self._prefixes)
 
-    @property
-    def recall(self) -> Ranking:
+    async def for_query(self, query: str, limit: int, allowed: AbstractSet[str] | None = None, also: Paths[str] = ()) -> Ranking:
         """One ranking of all files."""
-        return Ranking(Collections({prefix: part.recall.collection for prefix, part in self._parts.items()}, self._prefixes))
+        parts = {prefix: part.recall for prefix, part in self._parts.items()}
+        return Ranking(await Collections.prepared(parts, self._prefixes, query, limit, allowed, also))
 
     @property
     def generation(self) -> int:

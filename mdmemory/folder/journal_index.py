@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from mdmemory.files.journal import Message
-from mdmemory.recall.collection import Document
+from mdmemory.recall.entries import Document
 from mdmemory.recall.ranking import LexicalIndex
 
 MESSAGES_A_PIECE = 50

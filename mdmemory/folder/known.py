@@ -13,8 +13,8 @@ from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.index import Listed
 from mdmemory.files.journal import JOURNAL
 from mdmemory.files.memory_file import Header, parse
-from mdmemory.recall.collection import Document
 from mdmemory.recall.dates import in_words, stated_date
+from mdmemory.recall.entries import Document
 
 INDEX = "MEMORY.md"
 MAX_RECALL_BYTES = 262_144

@@ -11,10 +11,10 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar, Unpack
+from typing import Unpack
 
 from mdmemory.backends.paths import check
 from mdmemory.backends.protocol import Backend, File, FileProblem, Scan, problem_error, shielded
@@ -27,18 +27,17 @@ from mdmemory.folder.appending import append
 from mdmemory.folder.commit import Commit, Plan, bytes_of, index_text, is_news, listed_outside, overtaken, with_index
 from mdmemory.folder.journals import Journals
 from mdmemory.folder.known import INDEX, Known
-from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, permit, read_only
+from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, nobody, permit, read_only
 from mdmemory.folder.retention import Retention
-from mdmemory.folder.search import Search
+from mdmemory.folder.search import Search, despite_damage
 from mdmemory.folder.settle import Applied, Rules, check_change, moves_of, settle
 from mdmemory.folder.view import GIVE_UP_S, View
 from mdmemory.folder.watch import Watcher
-from mdmemory.recall.cache import CACHE_ERRORS, Cache
+from mdmemory.recall.cache import Cache
 from mdmemory.recall.filters import Filters
 from mdmemory.recall.ranking import Match, RankedPassage
 
 logger = logging.getLogger("mdmemory")
-T = TypeVar("T")
 
 
 class MemoryFolder:
@@ -81,6 +80,11 @@ class MemoryFolder:
     def is_read_only(self) -> bool:
         """Whether the policy is `read_only`, so that agents need no instructions for writing."""
         return self._policy is read_only
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a look may find something: False only when changes are told of, and none was since the last look."""
+        return self.watcher.has_news if self.watcher else bool(getattr(self.backend, "has_news", True))
 
     @property
     def scanned(self) -> bool:
@@ -156,21 +160,11 @@ class MemoryFolder:
         Raises:
             InvalidArguments: a filter that there is not.
         """
-        return await self._found(lambda: self._search.files(query, limit, filters))
+        return await despite_damage(self.catalog, self.refresh, lambda: self._search.files(query, limit, filters))
 
     async def search_passages(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[RankedPassage]:
         """Paragraphs, list items and turns that share words with the query, best first; else as `search`."""
-        return await self._found(lambda: self._search.passages(query, limit, filters))
-
-    async def _found(self, search: Callable[[], Awaitable[T]]) -> T:
-        for _ in range(2):  # a damaged cache is made anew, and one that can't be written is then in memory
-            try:
-                if not self.catalog.is_lost:
-                    return await search()
-            except CACHE_ERRORS as error:
-                self.catalog.lose(error)
-            await self.refresh()
-        return await search()
+        return await despite_damage(self.catalog, self.refresh, lambda: self._search.passages(query, limit, filters))
 
     async def prompt_index(self, *, rest: bool = True) -> index.Updated:
         """The index as an agent sees it: headers of what is valid today and people's own lines, within the limits.
@@ -207,7 +201,7 @@ class MemoryFolder:
         Args:
             author: who proposes, such as `agent:session-1` or `person`; what an `agent:` creates must be a typed memory file.
             reason: why, in a few words; it goes into the history.
-            dry_run: only say what would be written.
+            dry_run: only say what would be written; nobody is asked for consent.
             plain: agents may make files without frontmatter too, and text files that are no Markdown; no memory files, but kept.
 
         Raises:
@@ -216,7 +210,7 @@ class MemoryFolder:
         """
         for change in changes:
             check_change(change, plain)
-        await permit(changes, author, self._policy, self._confirm)
+        await permit(changes, author, self._policy, nobody if dry_run else self._confirm)
         async with self._lock:
             return await shielded(self._apply(changes, author, reason, dry_run, plain))
 
@@ -281,7 +275,7 @@ class MemoryFolder:
 
     async def recover(self) -> None:
         """Finish a commit that was cut short, if the log's end shows one; a folder that can't be written is left as it is."""
-        if self.is_read_only:
+        if self.is_read_only or (getattr(self.backend, "is_atomic", False) and not self.scanned):
             return
         async with self._lock:
             try:

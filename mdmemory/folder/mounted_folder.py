@@ -23,7 +23,7 @@ from mdmemory.folder.catalogs import Catalogs, Joined, joined
 from mdmemory.folder.known import Known
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.mounts import Part, called, place_of
-from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, check_reading
+from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, check_reading, nobody
 from mdmemory.folder.routing import Router, apply_steps
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Applied
@@ -260,7 +260,8 @@ class MountedFolder:
             Conflict, InvalidPath, InvalidMemoryFile, NotThere, PermissionDenied, Unavailable, UnsafeFile: nothing was written.
             MdmemoryError: a later commit failed; says which files the earlier ones wrote.
         """
-        steps = await self._router.steps(changes, author, self._policy, self._confirm, plain=plain)
+        confirm = nobody if dry_run else self._confirm
+        steps = await self._router.steps(changes, author, self._policy, confirm, plain=plain)
         return await apply_steps(steps, author, reason, dry_run=dry_run, plain=plain)
 
     async def unlink(self, path: str, author: str) -> None:

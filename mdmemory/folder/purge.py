@@ -169,7 +169,8 @@ class _Purge:
         """Take it out of the log, the objects, the tombstones and what is known of other folders, in one commit."""
         for _ in range(TRIES):
             await self.part.recover()
-            log = await read_whole(self._backend, LOG) or b""
+            whole = await read_whole(self._backend, LOG)
+            log = whole or b""
             there = await sizes_of(self._backend, named_in(log))
             new_contents = await self._new_contents(log, there, target)
             new_etags = {etag: etag_of(data) for etag, data in new_contents.items()}
@@ -182,7 +183,7 @@ class _Purge:
                 return 0, 0
             intent = Intent(uuid.uuid4().hex, datetime.now(UTC), "purge", "", (), swept=tuple(sorted(swept)))
             with suppress(Conflict):
-                await replace_log(self._backend, log, new_log, intent, more)
+                await replace_log(self._backend, whole, new_log, intent, more)
                 return commits, len(swept & there.keys())
         raise Unavailable("Others write to the history all the time. Purge it again.")
 

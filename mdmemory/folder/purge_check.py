@@ -72,7 +72,9 @@ def beyond(backend: Backend) -> tuple[str, ...]:
     """What a purge can't reach."""
     root: Path | None = getattr(backend, "watchable_root", None)
     told = ["copies elsewhere: backups, sync services, folders it was pulled from or pushed to, and what model providers were sent"]
-    if root is None:
+    if keeps := getattr(backend, "holds_on_to", None):
+        told.append(keeps)
+    elif root is None:
         told.append("what a save that was cut short left in the sandbox without a line in the log: it can't be listed there")
     elif any((place / GIT).exists() for place in (root, *root.parents)):
         told.append("the git repository that the folder is in: its commits, if they have it, need git filter-repo")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from mdmemory.backends.protocol import LOG, TAIL_BYTES, Backend, File, FileProblem, Put
+from mdmemory.backends.protocol import LOG, TAIL_BYTES, Backend, File, FileProblem, Put, Range
 from mdmemory.config import Config
 from mdmemory.errors import Conflict, MdmemoryError
 from mdmemory.files.history import Intent, read_line, read_log
@@ -34,12 +34,12 @@ class Retention:
 
     def __init__(self, backend: Backend, config: Config) -> None:
         self._backend, self._config = backend, config
-        self._commits = 0
+        self._commits, self._has_begun = 0, False
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, found: Mapping[str, File | FileProblem]) -> None:
         """Look through the history if it is time to, as what was read of `RETAINED` and of the log says."""
-        log = found[LOG]
+        log, self._has_begun = found[LOG], True
         if isinstance(log, File) and datetime.now(UTC) - _last(found[RETAINED]) > EVERY and self._may_have_much(log):
             self._start()
 
@@ -48,11 +48,16 @@ class Retention:
         self._commits += 1
         if self._commits % EVERY_COMMITS == 0:
             self._start()
+        elif not self._has_begun:  # nothing was read when the folder was opened
+            self._has_begun = True
+            self._task = asyncio.ensure_future(self._look())
 
     async def close(self) -> None:
         """Wait until it has been looked through."""
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+        while (task := self._task) is not None:
+            await asyncio.gather(task, return_exceptions=True)
+            if self._task is task:
+                return
 
     def _may_have_much(self, log: File) -> bool:
         """Whether a log is long, or its beginning, which is then what was read of it, is old."""
@@ -62,6 +67,15 @@ class Retention:
     def _start(self) -> None:
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._run())
+
+    async def _look(self) -> None:
+        try:
+            found = await self._backend.read({LOG: Range(-TAIL_BYTES, TAIL_BYTES), RETAINED: None})
+        except MdmemoryError as error:
+            logger.info("the history could not be looked at: %s", error)
+        else:
+            self._task = None
+            self.begin(found)
 
     async def _run(self) -> None:
         try:

@@ -16,6 +16,7 @@ from mdmemory.files.memory_file import Header
 from mdmemory.folder.catalog import Catalog
 from mdmemory.folder.catalogs import Catalogs
 from mdmemory.folder.known import Known
+from mdmemory.recall.cache import CACHE_ERRORS
 from mdmemory.recall.filters import Filed, Filters, narrow, outdated
 from mdmemory.recall.ranking import Match, Ranked, RankedPassage
 from mdmemory.recall.similarity import Vectors
@@ -40,15 +41,11 @@ class Search:
     async def files(self, query: str, limit: int, filters: Filters) -> list[Match]:
         """The files that answer, best first."""
         allowed = self._allowed(filters)
-        scorer = self._config.scorer
-        ranked = self._catalog.recall.rank(
-            query,
-            limit=max(limit, SCORED) if scorer and limit > 0 else limit,
-            now_ns=time.time_ns(),
-            half_life_days=self._config.half_life_days,
-            allowed=allowed,
-            similar=await self._similar(query, allowed),
-        )
+        scorer, half_life = self._config.scorer, self._config.half_life_days
+        most = max(limit, SCORED) if scorer and limit > 0 else limit
+        similar = await self._similar(query, allowed)
+        recall = await self._catalog.for_query(query, most, allowed, similar or ())
+        ranked = recall.rank(query, limit=most, now_ns=time.time_ns(), half_life_days=half_life, allowed=allowed, similar=similar)
         ranked = [item for item in ranked if item.path in self._catalog.files]  # others may know of more, through the cache
         if scorer and ranked:
             scores = await _given(scorer(query, await self._candidates(ranked)), "scorer")
@@ -64,7 +61,8 @@ class Search:
         """The passages that answer, best first."""
         allowed = self._allowed(filters)
         similar = await self._similar(query, allowed)
-        found = self._catalog.recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)
+        recall = await self._catalog.for_query(query, limit, allowed, similar or ())
+        found = recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)
         return [passage for passage in found if passage.path in self._catalog.files]
 
     def _allowed(self, filters: Filters) -> AbstractSet[str] | None:
@@ -101,11 +99,12 @@ class Search:
 
     async def _passage_texts(self, paths: Sequence[str]) -> dict[str, list[str]]:
         found = await self._read(paths)
+        recall = await self._catalog.for_query("", 0, None, paths)
         texts = {}
         for path, file in found.items():
             if isinstance(file, File):
                 lines = file.data.decode("utf-8", "replace").split("\n")
-                texts[path] = ["\n".join(lines[first - 1 : last]) for first, last in self._catalog.recall.lines(path)]
+                texts[path] = ["\n".join(lines[first - 1 : last]) for first, last in recall.lines(path)]
         return texts
 
     async def _candidates(self, ranked: Sequence[Ranked]) -> list[Candidate]:
@@ -125,6 +124,20 @@ class Search:
         known = self._catalog.files[item.path]
         header = header_of(item.path, known)
         return Match(item.path, header.name, header.description, header.type, item.score, moment(known.mtime_ns), item.explain)
+
+
+async def despite_damage(
+    catalog: Catalog, refresh: Callable[[], Awaitable[object]], search: Callable[[], Awaitable[Answer]]
+) -> Answer:
+    """What a search finds; a damaged cache is made anew, and one that can't be written is then in memory."""
+    for _ in range(0 if catalog.is_remote else 2):
+        try:
+            if not catalog.is_lost:
+                return await search()
+        except CACHE_ERRORS as error:
+            catalog.lose(error)
+        await refresh()
+    return await search()
 
 
 def filed(files: Mapping[str, Known], mount_of: Callable[[str], str]) -> list[Filed]:

@@ -163,7 +163,8 @@ def _create(change: Create, now: bytes | None, rules: Rules) -> Settled:
     if now == change.data:
         return Settled(change.path, now, now)  # a retry after a lost answer
     _refuse_taken(change.path, now, rules)
-    _validate(change.path, change.data, None, rules)
+    if not change.as_is:
+        _validate(change.path, change.data, None, rules)
     return Settled(change.path, None, change.data, restored=change.restored)
 
 
@@ -190,7 +191,7 @@ def _replace(change: Replace, now: bytes | None, rules: Rules) -> Settled:
         if text is None:
             raise Conflict(change.path, etag_of(now), now.decode("utf-8", "replace"))
         data, merged = text.encode(), True
-    if data != now:
+    if data != now and not (change.as_is and data == change.data):
         _validate(change.path, data, now, rules)
     return Settled(change.path, now, data, merged)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mdmemory.backends.paths import fault
 from mdmemory.backends.protocol import (
+    ABSENT,
     LOG,
     MAX_FILE_BYTES,
     Backend,
@@ -112,15 +113,19 @@ async def named_by_syncs(backend: Backend, forgotten: Iterable[str] = ()) -> set
     return named
 
 
-async def replace_log(backend: Backend, old: bytes, new: bytes, intent: Intent, more: Sequence[Op] = ()) -> None:
+async def replace_log(backend: Backend, old: bytes | None, new: bytes, intent: Intent, more: Sequence[Op] = ()) -> None:
     """Put a new log in place of one, and delete the objects that the intent names.
+
+    Args:
+        old: None where there is no log yet.
 
     Raises:
         Conflict: the log is no longer the old one; nothing was written.
         Unavailable
     """
     new += b"\n" * (not new.endswith(b"\n") and new != b"")
-    began, ended = (Put(LOG, new + line, etag_of(old)) for line in (intent.line(), done_line(intent.id)))
+    etag = ABSENT if old is None else etag_of(old)
+    began, ended = (Put(LOG, new + line, etag) for line in (intent.line(), done_line(intent.id)))
     await backend.commit(intent.id, [*more, began, *_deletions(intent.swept), ended])
 
 

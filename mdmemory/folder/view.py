@@ -26,6 +26,7 @@ from mdmemory.folder.retention import RETAINED, Retention
 from mdmemory.folder.sweeping import finish_sweep
 from mdmemory.folder.watch import Watcher
 from mdmemory.recall.cache import Cache
+from mdmemory.recall.remote import form_of
 from mdmemory.recall.tokens import ENGLISH
 
 logger = logging.getLogger("mdmemory")
@@ -52,7 +53,9 @@ class View:
         cache: Cache | None = None,
         retention: Retention | None = None,
     ) -> None:
-        self.catalog, self.outside = Catalog(languages, cache), Outside()
+        tables = getattr(backend, "term_tables", None)
+        self.catalog = Catalog(languages, cache, tables(form_of(languages)) if tables else None)
+        self.outside = Outside()
         self._backend, self._limits = backend, limits
         self._retention = retention
         self._watcher, self._is_up_to_date = watcher, False
@@ -106,6 +109,7 @@ class View:
         """Wait for the history to be looked through, end the watcher, and close the cache."""
         if self._retention is not None:
             await self._retention.close()
+        await self.catalog.note()
         self.catalog.close()
         if self._watcher is not None:
             await asyncio.to_thread(self._watcher.close)

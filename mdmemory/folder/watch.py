@@ -84,6 +84,11 @@ class Watcher:
         """Whether the next answer may tell of something: False only while the system has told of nothing since the last one."""
         return self._listener is None or self._listener.has_news
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether the system tells of changes by now."""
+        return self._listener is not None
+
     def close(self) -> None:
         """End the thread."""
         with self._turn:

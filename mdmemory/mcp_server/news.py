@@ -22,7 +22,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mdmemory.errors import InvalidArguments, MdmemoryError
-from mdmemory.folder.any_folder import Folder, look_every_s
+from mdmemory.folder.any_folder import Folder, look, look_every_s
 from mdmemory.folder.known import INDEX
 from mdmemory.mcp_server.resources import SCHEME, uri_of
 from mdmemory.mcp_server.tools import MAX_SESSIONS, session_of
@@ -98,7 +98,7 @@ class News:
                     await self._stirred.wait()
             try:
                 if not self._stirred.is_set():
-                    await self.folder.refresh()
+                    await look(self.folder)
                 self._stirred.clear()
                 await self._tell()
             except MdmemoryError as error:

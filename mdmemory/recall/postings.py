@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-CANDIDATES, MAX_CANDIDATES = 32, 200
+CANDIDATES, MAX_CANDIDATES = 16, 200  # more of them make the order no better in folders of 70 to 10,000 files: see docs/recall.md
 RARE_TERMS = 16
 RARE_SHARE = 0.2
 KEPT_TERMS = 100_000
@@ -28,14 +28,14 @@ class Postings:
         self._db = db
         self._holding: dict[str, int] = {}
 
-    def put(self, number: int, name: Iterable[str], about: Iterable[str], body: str) -> None:
+    def put(self, number: int, name: str, about: str, body: str) -> None:
         """Add a file that is not there yet.
 
         Args:
             number: the file's id.
-            body: its terms, parted by spaces.
+            name, about, body: its terms, parted by spaces.
         """
-        values = (number, " ".join(name), " ".join(about), body)
+        values = (number, name, about, body)
         self._count(values[1:], 1)
         self._db.execute("INSERT INTO terms(rowid, name, about, body) VALUES (?, ?, ?, ?)", values)
 

@@ -8,15 +8,17 @@ returns. Updated file by file; unchanged files cost nothing.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection as Paths
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from mdmemory.recall.cache import Cache
-from mdmemory.recall.collection import Collection, Entry
-from mdmemory.recall.collections import Collections
+from mdmemory.recall.collection import Collection
+from mdmemory.recall.entries import Entry
 from mdmemory.recall.scoring import Asked, Scores, Similar, score
+from mdmemory.recall.source import Source
 from mdmemory.recall.tokens import ENGLISH
 
 _DAY_NS = 86_400 * 10**9
@@ -74,7 +76,7 @@ class RankedPassage:
 class Ranking:
     """Finds files, and passages of them."""
 
-    def __init__(self, collection: Collection | Collections) -> None:
+    def __init__(self, collection: Source) -> None:
         self._collection = collection
 
     def lines(self, path: str) -> list[tuple[int, int]]:
@@ -146,7 +148,11 @@ class LexicalIndex(Ranking):
     def __init__(self, languages: tuple[str, ...] = ENGLISH, cache: Cache | None = None) -> None:
         self.collection = collection = Collection(languages, cache)
         super().__init__(collection)
-        self.put, self.touch, self.remove = collection.put, collection.touch, collection.remove
+        self.put, self.touch, self.remove, self.prepared = collection.put, collection.touch, collection.remove, collection.prepared
+
+    async def for_query(self, query: str, limit: int, allowed: AbstractSet[str] | None = None, also: Paths[str] = ()) -> Ranking:
+        """What ranks the files for a query; itself, as their words are here."""
+        return self
 
 
 def _circumstances(asked: Asked, scores: Scores, place: int, entry: Entry) -> dict[str, object]:

@@ -9,10 +9,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
-from mdmemory.recall.collection import Collection, Entry
-from mdmemory.recall.collections import Collections
 from mdmemory.recall.dates import Part, asked_parts, parts_of
+from mdmemory.recall.entries import Entry
 from mdmemory.recall.passages import Found
+from mdmemory.recall.source import Source
 from mdmemory.recall.tokens import terms_with_words, tokens
 
 LEAST_FILES = 100  # a word in the only file of a folder is as rare as in one of a hundred: few files say little about words
@@ -31,7 +31,7 @@ Similar = Mapping[str, Sequence[float]]
 class Asked:
     """A query, and how rare what it asks for is."""
 
-    def __init__(self, query: str, collection: Collection | Collections) -> None:
+    def __init__(self, query: str, collection: Source) -> None:
         from mdmemory.recall.bm25 import inverse_frequency
 
         self.totals = totals = collection.totals()
@@ -110,7 +110,7 @@ class Scores:
         return self.cosines[place] if self.cosines else 0.0
 
 
-def score(asked: Asked, collection: Collection | Collections, paths: Sequence[str], similar: Similar | None = None) -> Scores:
+def score(asked: Asked, collection: Source, paths: Sequence[str], similar: Similar | None = None) -> Scores:
     """Score the candidates."""
     entries = collection.entries(paths)
     found = [entry.counts.find(asked.terms) for entry in entries]

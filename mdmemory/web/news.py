@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from mdmemory.errors import MdmemoryError
-from mdmemory.folder.any_folder import Folder, look_every_s, parts_of
+from mdmemory.folder.any_folder import Folder, look, look_every_s, parts_of
 from mdmemory.folder.known import INDEX
 
 logger = logging.getLogger("mdmemory")
@@ -71,7 +71,7 @@ class News:
         while True:
             await asyncio.sleep(look_every_s(self._folder))
             try:
-                await self._folder.refresh()
+                await look(self._folder)
                 changed = self._folder.changes_since(mark)
                 other_journal, other_index = self._journal(), await self._folder.index_file()
             except MdmemoryError as error:

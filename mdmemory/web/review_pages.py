@@ -1,4 +1,4 @@
-"""What waits for a person: proposals of consolidation, what each would lose, and the decision. Floor 6."""
+"""What waits for a person: proposals, where each comes from, what it would lose, and the decision. Floor 6."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mdmemory.care.consolidate import Proposal, accept, edit, find_proposal, list_proposals, reject
 from mdmemory.errors import Conflict, MdmemoryError
+from mdmemory.folder.proposals import Proposal, accept, edit, find_proposal, list_proposals, reject
 from mdmemory.web.diffs import Diff, lines_of
 from mdmemory.web.forms import flat, retext
 from mdmemory.web.site import link_to, see_other, site_of
@@ -59,7 +59,7 @@ def _page(request: Request, proposal: Proposal, status: int = 200, problem: str 
         proposal=proposal,
         losses=proposal.losses,
         seen=_seen(proposal),
-        diffs=[Diff(diff.path, diff.moved_from, lines_of(diff.text)) for diff in proposal.changes],
+        diffs=[Diff(path, None, lines_of(text)) for path, text in proposal.diffs.items()],
         texts={path: typed.get(f"text.{path}", flat(text)) for path, text in _made(proposal).items()},
         problem=problem,
     )

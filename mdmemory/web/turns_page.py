@@ -1,4 +1,4 @@
-"""The last turns: which files were chosen, why, and when they were given. Floor 6."""
+"""The last turns: which files were offered and chosen, why, and when they were given. Floor 6."""
 
 from __future__ import annotations
 

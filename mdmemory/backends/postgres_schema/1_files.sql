@@ -171,9 +171,10 @@ END $$;
 
 -- What changed since a number, with the heads of Markdown files; everything, of another life or when that much is not remembered.
 -- The first row is the folder: its `seq`, its `life` as text, and in `size` whether all files follow. Of what is gone, `size` is null.
+-- Where a file's note is up to date, it comes in place of the head; `note_form` is null for whoever wants none. See 2_recall.sql.
 CREATE FUNCTION mdmemory.scan(
-    folder_name text, known_life uuid, since bigint, also text[], known_paths text[], known_seqs bigint[], head_bytes integer
-) RETURNS TABLE (path text, size bigint, mtime_ns bigint, seq bigint, head bytea) LANGUAGE plpgsql STABLE AS $$
+    folder_name text, known_life uuid, since bigint, also text[], known_paths text[], known_seqs bigint[], head_bytes integer, note_form text
+) RETURNS TABLE (path text, size bigint, mtime_ns bigint, seq bigint, head bytea, note text) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
     inside mdmemory.folder;
@@ -186,17 +187,20 @@ BEGIN
         RETURN;
     END IF;
     is_whole := known_life IS DISTINCT FROM inside.life OR since > inside.seq OR since < inside.forgotten;
-    RETURN QUERY SELECT inside.life::text, is_whole::integer::bigint, NULL::bigint, inside.seq, NULL::bytea;
+    RETURN QUERY SELECT inside.life::text, is_whole::integer::bigint, NULL::bigint, inside.seq, NULL::bytea, NULL::text;
     RETURN QUERY
         SELECT file.path, file.size, file.mtime_ns, file.seq,
-            CASE WHEN lower(right(file.path, 3)) = '.md' AND known.path IS NULL THEN
+            CASE WHEN lower(right(file.path, 3)) = '.md' AND known.path IS NULL AND noted.path IS NULL THEN
                 CASE WHEN octet_length(file.data) >= least(head_bytes, file.size) THEN substring(file.data FROM 1 FOR head_bytes)
-                    ELSE mdmemory.part(inside.id, file.path, 0, head_bytes) END END
+                    ELSE mdmemory.part(inside.id, file.path, 0, head_bytes) END END,
+            noted.header
         FROM mdmemory.file AS file
         LEFT JOIN unnest(known_paths, known_seqs) AS known (path, seq) ON known.path = file.path AND known.seq = file.seq
+        LEFT JOIN mdmemory.recall AS noted
+            ON noted.folder = inside.id AND noted.form = note_form AND noted.path = file.path AND noted.seq = file.seq
         WHERE file.folder = inside.id AND NOT starts_with(file.path, '.') AND (is_whole OR file.seq > since OR file.path = ANY (also));
     IF NOT is_whole THEN
-        RETURN QUERY SELECT gone.path, NULL::bigint, NULL::bigint, gone.seq, NULL::bytea
+        RETURN QUERY SELECT gone.path, NULL::bigint, NULL::bigint, gone.seq, NULL::bytea, NULL::text
             FROM mdmemory.gone AS gone WHERE gone.folder = inside.id AND gone.seq > since;
     END IF;
 END $$;
@@ -243,6 +247,7 @@ BEGIN
         RETURN NULL;
     END IF;
     DELETE FROM mdmemory.tail WHERE folder = of_folder AND path = of_path;
+    DELETE FROM mdmemory.recall WHERE folder = of_folder AND path = of_path; -- words that were taken out of a file are nowhere then
     UPDATE mdmemory.file SET size = octet_length(new_data), mtime_ns = mdmemory.now_ns(), seq = next, etag = new_etag, data = new_data
         WHERE folder = of_folder AND path = of_path;
     RETURN (0, octet_length(new_data) - old.size);

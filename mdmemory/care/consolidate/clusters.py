@@ -15,7 +15,6 @@ from typing import Final
 from mdmemory.backends.paths import owner
 from mdmemory.backends.protocol import File, etag_of
 from mdmemory.care.alike import alike, clusters
-from mdmemory.care.consolidate.queue import Place, Queue
 from mdmemory.care.progress import Progress
 from mdmemory.errors import InvalidMemoryFile
 from mdmemory.files.days import first_of
@@ -24,6 +23,7 @@ from mdmemory.files.memory_file import parse
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.entities import fold
 from mdmemory.folder.known import Known, etag_in
+from mdmemory.folder.proposals.queue import Place, Queue
 from mdmemory.folder.reading import read_all
 from mdmemory.recall.tokens import terms_with_words
 from mdmemory.render import estimate_tokens

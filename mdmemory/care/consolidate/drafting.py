@@ -13,7 +13,6 @@ from typing import Final
 
 from mdmemory.backends.paths import collision_key, fault, owner
 from mdmemory.care.consolidate.clusters import Cluster
-from mdmemory.care.consolidate.proposal import Kind, Proposal, Texts, id_of
 from mdmemory.care.consolidate.reply import Made, Suggestion
 from mdmemory.errors import InvalidMemoryFile, InvalidPath, InvalidReply
 from mdmemory.files.changes import Create, crlf, uses_crlf
@@ -21,6 +20,7 @@ from mdmemory.files.memory_file import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, Me
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.entities import aliases_of, fold
 from mdmemory.folder.known import is_memory_path
+from mdmemory.folder.proposals.proposal import Kind, Proposal, Texts, id_of
 from mdmemory.folder.settle import check_change
 
 _SOURCES: Final[Mapping[Kind, tuple[int, int]]] = {"merge": (2, 100), "split": (1, 1), "rewrite": (1, 1), "retire": (1, 100)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
-from mdmemory.care.consolidate.proposal import Kind
 from mdmemory.errors import InvalidReply
+from mdmemory.folder.proposals.proposal import Kind
 from mdmemory.models import Reply, checked, parse_json
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}

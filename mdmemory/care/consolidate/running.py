@@ -12,14 +12,14 @@ from typing import Final
 
 from mdmemory.care.consolidate.clusters import Cluster, Ground, survey
 from mdmemory.care.consolidate.drafting import draft
-from mdmemory.care.consolidate.proposal import Proposal, Settled
-from mdmemory.care.consolidate.queue import Place, Queue, places
 from mdmemory.care.consolidate.reply import SCHEMA, Suggestion, read_suggestions
-from mdmemory.care.consolidate.reviewing import accept
 from mdmemory.care.progress import Progress, unseen
 from mdmemory.errors import Conflict, InvalidReply, ModelUnavailable, NotThere, PermissionDenied
 from mdmemory.files.memory_file import parse
 from mdmemory.folder.any_folder import Folder
+from mdmemory.folder.proposals.proposal import Proposal, Settled
+from mdmemory.folder.proposals.queue import Place, Queue, places
+from mdmemory.folder.proposals.reviewing import accept
 from mdmemory.models import Model, Reply
 from mdmemory.render import render
 
@@ -93,8 +93,8 @@ async def _settled(place: Place, *, keep: bool) -> Queue:
     def tidied(queue: Queue) -> Queue:
         for each in queue.waiting:
             if place.is_in_place(each):
-                queue = queue.without(each.id, Settled(each.id, "accepted", frozenset(each.results.values())))
-            elif each.stale:
+                queue = queue.without(each.id, *each.when_accepted)
+            elif each.stale and not each.sessions:  # what was drawn from a conversation is drawn only once
                 sources = set(each.sources.values())  # which may be asked about again, also where another file is in the way
                 asked_anew = tuple(one for one in queue.settled if one.status != "asked" or not one.etags & sources)
                 queue = Queue(queue.without(each.id).waiting, asked_anew)

@@ -17,13 +17,15 @@ from mdmemory.care.doctor.kinds import LEVELS, Level
 from mdmemory.care.doctor.names import check_alike, check_names, check_order
 from mdmemory.care.history import events
 from mdmemory.care.progress import Progress, unseen
-from mdmemory.errors import ConfigError, Unavailable
+from mdmemory.errors import BackendError, ConfigError, Unavailable
+from mdmemory.files.history import PROPOSALS
 from mdmemory.files.memory_file import parse
 from mdmemory.files.secrets import find_secrets
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.known import INDEX, etag_in
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.mounted_folder import MountedFolder
+from mdmemory.folder.proposals.queue import Place
 from mdmemory.folder.reading import kept_contents, read_all
 from mdmemory.folder.search import filed
 from mdmemory.recall.tokens import tokens
@@ -65,7 +67,7 @@ async def _examine(folder: MemoryFolder, progress: Callable[[int], None], *, is_
     findings += [*names, *check_order(filed(folder.files, lambda path: ""))]
     findings += check_alike(await asyncio.to_thread(alike, terms), {finding.path for finding in names})
     findings += [Finding("skipped", path, None, reason) for path, reason in folder.skipped.items()]
-    findings += await _history(folder)
+    findings += [*await _history(folder), *await _waiting(folder)]
     findings.sort(key=lambda finding: (finding.path, finding.line or 0, finding.code))
     return findings if is_mount and folder.is_read_only else findings + await check_index(folder)
 
@@ -117,9 +119,24 @@ async def _history(folder: MemoryFolder) -> list[Finding]:
     return list(dict.fromkeys(findings))
 
 
-def _secrets(texts: Sequence[tuple[str, str]]) -> list[Finding]:
-    """The secrets in earlier versions of files; of the line nobody knows any longer where it is."""
-    return [replace(finding, line=None) for path, text in texts for finding in secrets_in(path, text, ", in an earlier version")]
+async def _waiting(folder: MemoryFolder) -> list[Finding]:
+    """Secrets in what waits for a person, by the file that would hold them."""
+    try:
+        queue, _ = await Place("", folder).read()
+    except BackendError as error:
+        return [Finding("unreadable", PROPOSALS, None, str(error))]
+    texts = [
+        (path, f"{after}\n{each.reason}")
+        for each in queue.waiting
+        for path, (before, after) in each.texts.items()
+        if after and after != before
+    ]
+    return list(dict.fromkeys(await asyncio.to_thread(_secrets, texts, ", in a proposal that waits")))
+
+
+def _secrets(texts: Sequence[tuple[str, str]], where: str = ", in an earlier version") -> list[Finding]:
+    """The secrets in what is no file now; of the line nobody knows where it is."""
+    return [replace(finding, line=None) for path, text in texts for finding in secrets_in(path, text, where)]
 
 
 def worst(findings: Sequence[Finding]) -> Level | None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from mdmemory.care.history.contents import Content, Kept, show
 from mdmemory.care.history.log import Event, FileEvent, Moment, events, find
 from mdmemory.care.history.undoing import restore, undo
-from mdmemory.care.history.views import FileDiff, Line, blame, diff, unified
+from mdmemory.care.history.views import FileDiff, Line, blame, diff
+from mdmemory.files.diffs import unified
 
 __all__ = [
     "Content",

@@ -12,6 +12,7 @@ from mdmemory.care.history.contents import Content, Kept, Step, Version, point, 
 from mdmemory.care.history.log import Event, Moment, back_to, events
 from mdmemory.errors import InvalidArguments, NotThere
 from mdmemory.files.changes import MAX_EXACT_DIFF
+from mdmemory.files.diffs import split_lines, unified
 from mdmemory.files.history import OUTSIDE
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.known import INDEX
@@ -39,17 +40,6 @@ class FileDiff:
             return f"What {self.path} held is no longer kept.\n"
         moved = "" if self.moved_from is None else f"renamed {self.moved_from} to {self.path}\n"
         return moved + unified(self.path, self.before, self.after, old)
-
-
-def unified(path: str, before: bytes | None, after: bytes | None, old: str | None = None) -> str:
-    """Two contents of a file as `diff -u` shows them; None for absent."""
-    names = "/dev/null" if before is None else f"a/{old or path}", "/dev/null" if after is None else f"b/{path}"
-    try:
-        one, two = (_lines((data or b"").decode()) for data in (before, after))
-    except UnicodeDecodeError:
-        return f"{path} is no text, and differs.\n" * (before != after)
-    found = difflib.unified_diff(one, two, *names)
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found)
 
 
 async def diff(
@@ -161,7 +151,7 @@ async def blame(folder: Folder, path: str) -> list[Line]:
     found = await versions(folder, path)
     lines, owners = list[str](), list[Event | None]()
     for content, event in _contents(found, data):
-        new = _lines(content.decode("utf-8", "replace"))
+        new = split_lines(content.decode("utf-8", "replace"))
         owners = list(_handed_on(lines, new, owners, event))
         lines = new
     return [Line(line.rstrip("\r\n"), owner) for line, owner in zip(lines, owners, strict=True)]
@@ -183,11 +173,6 @@ def _contents(found: Sequence[Version], now: bytes) -> Iterator[tuple[bytes, Eve
 
 def _outside(at: datetime) -> Event:
     return Event("", at, OUTSIDE, "changed outside", ())
-
-
-def _lines(text: str) -> list[str]:
-    lines = text.split("\n")  # not splitlines: it also splits at U+2028 and form feeds
-    return [*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]
 
 
 def _handed_on(

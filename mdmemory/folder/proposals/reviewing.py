@@ -1,23 +1,22 @@
-"""What a person does with a proposal: accept, reject, or say it in words of their own. Floor 4."""
+"""What a person does with a proposal: accept, reject, or say it in words of their own. Floor 3."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
-from mdmemory.backends.protocol import etag_of
-from mdmemory.care.consolidate.proposal import Proposal, Settled
-from mdmemory.care.consolidate.queue import Place, find_proposal, places
 from mdmemory.errors import BackendError, Conflict, InvalidArguments, InvalidMemoryFile, MdmemoryError, NotThere, PermissionDenied
-from mdmemory.files.changes import Change, Create, Delete, Replace
 from mdmemory.files.memory_file import encode, parse
 from mdmemory.folder.any_folder import Folder
+from mdmemory.folder.proposals.proposal import Proposal
+from mdmemory.folder.proposals.queue import Place, find_proposal, places
 from mdmemory.folder.settle import Applied
+from mdmemory.folder.tombstones import rejected
 
 logger = logging.getLogger("mdmemory")
-AUTHOR: Final = "consolidation"
 NOTHING: Final = Applied(None, (), None)
 
 
@@ -42,9 +41,10 @@ async def accept(folder: Folder, proposal: Proposal | str, *, force: bool = Fals
         raise _stale(proposal)
     if proposal.guard and not force:
         raise PermissionDenied(f"Proposal {proposal.id} needs an explicit yes: {proposal.guard}. Nothing was written.")
-    told = f"{proposal.kind} {proposal.id}{', edited' * proposal.is_edited}: {proposal.reason}"
+    what = f"extracted, proposal {proposal.id}" if proposal.sessions else f"{proposal.kind} {proposal.id}"
+    told = f"{what}{', edited' * proposal.is_edited}: {proposal.reason}"
     try:
-        applied = await folder.apply(_changes(proposal), AUTHOR, " ".join(told.split())[:500])
+        applied = await folder.apply(proposal.changes, proposal.author, " ".join(told.split())[:500])
     except MdmemoryError as error:
         if not isinstance(error, (Conflict, NotThere)):
             raise
@@ -52,9 +52,8 @@ async def accept(folder: Folder, proposal: Proposal | str, *, force: bool = Fals
         if not place.is_in_place(proposal):
             raise
         applied = NOTHING
-    settled = Settled(proposal.id, "accepted", frozenset(proposal.results.values()))
     try:
-        await place.change(lambda queue: queue.without(proposal.id, settled))
+        await place.change(lambda queue: queue.without(proposal.id, *proposal.when_accepted))
     except (BackendError, InvalidArguments) as error:  # the files are as it wants them, so it counts as accepted
         logger.warning("it could not be noted that proposal %s was accepted: %s", proposal.id, error)
     return applied
@@ -63,13 +62,15 @@ async def accept(folder: Folder, proposal: Proposal | str, *, force: bool = Fals
 async def reject(folder: Folder, proposal: Proposal | str) -> None:
     """Leave everything as it is; the same is not proposed again until one of the sources changes.
 
+    What was drawn from a conversation is never drawn again from the same entries.
+
     Raises:
         NotThere: it was accepted or rejected before, or there is none with this id.
         PermissionDenied, Unavailable, UnsafeFile
     """
     place, proposal = await _waiting(folder, proposal)
-    settled = Settled(proposal.id, "rejected", frozenset(proposal.sources.values()))
-    await place.change(lambda queue: queue.without(proposal.id, settled))
+    marks = [rejected(proposal.id, datetime.now(UTC), proposal.entries)] if proposal.entries else []
+    await place.change(lambda queue: queue.without(proposal.id, *proposal.when_rejected), marks)
 
 
 async def edit(folder: Folder, proposal: Proposal | str, texts: Mapping[str, str]) -> Proposal:
@@ -113,17 +114,6 @@ async def _waiting(folder: Folder, proposal: Proposal | str) -> tuple[Place, Pro
 
 
 def _stale(proposal: Proposal) -> Conflict:
-    told = f"Proposal {proposal.id} is out of date: {proposal.stale}. Nothing was changed: reject it, or consolidate anew."
+    way = "and save by hand what of it still holds" if proposal.sessions else "or consolidate anew"
+    told = f"Proposal {proposal.id} is out of date: {proposal.stale}. Nothing was changed: reject it, {way}."
     return Conflict(next(iter(proposal.texts)), None, reason=told)
-
-
-def _changes(proposal: Proposal) -> list[Change]:
-    changes: list[Change] = []
-    for path, (before, after) in proposal.texts.items():
-        if after is None:
-            changes.append(Delete(path, proposal.sources[path], absorbed=True))
-        elif before is None:
-            changes.append(Create(path, after.encode()))
-        else:
-            changes.append(Replace(path, after.encode(), etag_of(before.encode())))
-    return changes

@@ -1,4 +1,4 @@
-"""The queue: proposals wait beside the history of the folder whose files they change, until a person has decided. Floor 4.
+"""The queue: proposals wait beside the history of the folder whose files they change, until a person has decided. Floor 3.
 
 One file holds them, `.mdmemory/proposals`, a line each: on every backend it is one read. It is replaced on the condition that it is
 as it was read, so that no decision undoes another that was made at the same time.
@@ -7,16 +7,16 @@ as it was read, so that no decision undoes another that was made at the same tim
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mdmemory.backends.protocol import ABSENT, MAX_FILE_BYTES, FileProblem, Put, problem_error
-from mdmemory.care.consolidate.proposal import Proposal, Settled, line_of, read_lines
+from mdmemory.backends.protocol import ABSENT, MAX_FILE_BYTES, FileProblem, Op, Put, problem_error
 from mdmemory.errors import Conflict, InvalidArguments, NotThere, PermissionDenied, Unavailable
 from mdmemory.files.history import PROPOSALS
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.memory_folder import MemoryFolder
+from mdmemory.folder.proposals.proposal import Proposal, Settled, line_of, read_lines
 
 MAX_WAITING: Final = 100
 MAX_SETTLED: Final = 2_000
@@ -76,8 +76,11 @@ class Place:
                 waiting[entry.id] = self._judged(entry)
         return Queue(tuple(waiting.values()), tuple(settled)), found.etag
 
-    async def change(self, change: Callable[[Queue], Queue]) -> None:
+    async def change(self, change: Callable[[Queue], Queue], before: Sequence[Op] = ()) -> None:
         """Change the queue as it is now.
+
+        Args:
+            before: what else the commit does, and does first.
 
         Raises:
             PermissionDenied: the folder may only be read.
@@ -87,14 +90,14 @@ class Place:
         if self.part.is_read_only:
             raise PermissionDenied("This folder can only be read here, so nothing can be proposed or decided.")
         for _ in range(TRIES):
-            before, etag = await self.read()
-            after = change(before)
+            now, etag = await self.read()
+            after = change(now)
             entries: list[Settled | Proposal] = [*after.settled[-MAX_SETTLED:], *after.waiting]
             data = b"".join(line_of(entry, self.prefix) for entry in entries)
-            if len(after.waiting) > max(MAX_WAITING, len(before.waiting)) or len(data) > MAX_BYTES:
-                raise InvalidArguments(f"{len(before.waiting)} proposals wait already. Accept or reject them first.")
+            if len(after.waiting) > max(MAX_WAITING, len(now.waiting)) or len(data) > MAX_BYTES:
+                raise full(now)
             try:
-                await self.part.backend.commit(uuid.uuid4().hex, [Put(PROPOSALS, data, etag or ABSENT)])
+                await self.part.backend.commit(uuid.uuid4().hex, [*before, Put(PROPOSALS, data, etag or ABSENT)])
             except Conflict:
                 continue
             return
@@ -120,6 +123,11 @@ class Place:
         """The etag of a file as of the last look; "" where it has grown so large that it is not known, None when it is absent."""
         known = self.part.files.get(path.removeprefix(self.prefix))
         return None if known is None else known.etag or ""
+
+
+def full(queue: Queue) -> InvalidArguments:
+    """The error that says that too much waits."""
+    return InvalidArguments(f"{len(queue.waiting)} proposals wait already. Accept or reject them first.")
 
 
 def places(folder: Folder) -> list[Place]:

@@ -1,4 +1,4 @@
-"""What texts no longer say once others stand in their place: lines, details and words, by comparison alone. Floor 4, pure."""
+"""What texts no longer say once others stand in their place: lines, details and words, by comparison alone. Floor 3, pure."""
 
 from __future__ import annotations
 

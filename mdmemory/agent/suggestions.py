@@ -1,4 +1,4 @@
-"""What a model proposes to remember: its reply read leniently, then checked. Floor 4."""
+"""What a model suggests to remember: its reply read leniently, then checked. Floor 4."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ACTIONS = ("add", "update", "supersede", "none")
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class Suggestion:
     """One thing to remember.
 
     Args:
@@ -49,8 +49,8 @@ def schema(types: Iterable[str]) -> Mapping[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def read_proposals(reply: Reply, types: Iterable[str]) -> tuple[list[Proposal], str]:
-    """The proposals of a reply and its summary; prose around the JSON, fields too many and empty ones left out do no harm.
+def read_suggestions(reply: Reply, types: Iterable[str]) -> tuple[list[Suggestion], str]:
+    """The suggestions of a reply and its summary; prose around the JSON, fields too many and empty ones left out do no harm.
 
     Raises:
         InvalidReply: it has another form; the message names the place.
@@ -61,11 +61,12 @@ def read_proposals(reply: Reply, types: Iterable[str]) -> tuple[list[Proposal], 
         raise InvalidReply("The reply does not have the asked-for form: it has no list of memories")
     whole = {"memories": [_complete(item) for item in memories], "summary": said.get("summary") or ""}
     found = checked(whole, schema(types))
-    proposals = [Proposal(**{**item, "sources": tuple(item["sources"])}) for item in found["memories"]]
-    for number, proposal in enumerate(proposals):
-        if proposal.action != "none" and not (proposal.body.strip() and (proposal.name.strip() or proposal.action == "update")):
+    suggestions = [Suggestion(**{**item, "sources": tuple(item["sources"])}) for item in found["memories"]]
+    for number, suggestion in enumerate(suggestions):
+        is_named = suggestion.name.strip() or suggestion.action == "update"
+        if suggestion.action != "none" and not (suggestion.body.strip() and is_named):
             raise InvalidReply(f"The reply does not have the asked-for form: memories[{number}] has no name or no body")
-    return proposals, found["summary"]
+    return suggestions, found["summary"]
 
 
 def _complete(item: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A proposal: a patch of a few files that waits for a person, and how it is written down. Floor 4, no input or output."""
+"""A proposal: a patch of a few files that waits for a person, and how it is written down. Floor 3, no input or output."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, get_args
 
 from mdmemory.backends.protocol import etag_of
-from mdmemory.care.consolidate.losses import Losses, measure
-from mdmemory.care.history import FileDiff
+from mdmemory.files.changes import Change, Create, Delete, Replace
+from mdmemory.files.diffs import unified
 from mdmemory.files.safety import instructions_in
+from mdmemory.folder.proposals.losses import Losses, measure
 
-Kind = Literal["merge", "split", "rewrite", "retire"]
+Kind = Literal["merge", "split", "rewrite", "retire", "add", "update", "supersede"]
+"""The first four are of consolidation, the others of what is drawn from conversations."""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+DRAWN: Final[tuple[Kind, ...]] = ("add", "update", "supersede")
+CONSOLIDATION: Final = "consolidation"
 Status = Literal["asked", "rejected", "accepted"]
 Texts = Mapping[str, tuple[str | None, str | None]]
 
@@ -32,6 +36,8 @@ class Proposal:
         limit: the share of lines or bytes that may go without being asked for.
         run: why this run had removed enough before; "" if it had not.
         stale: which source has changed since, or whose place is taken; "" while it can be accepted.
+        sessions: the conversations that it was drawn from; none for consolidation.
+        entries: of their journals, those that say it, as `source` names them.
     """
 
     id: str
@@ -45,14 +51,28 @@ class Proposal:
     run: str = ""
     stale: str = ""
     languages: tuple[str, ...] = ("english",)
+    sessions: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in words."""
+        return f"conversation {', '.join(self.sessions)}" if self.sessions else CONSOLIDATION
+
+    @property
+    def author(self) -> str:
+        """Who the history says made the changes once they are accepted; the policy is asked about this one."""
+        return extractor_of(self.sessions[-1]) if self.sessions else CONSOLIDATION
 
     @property
     def title(self) -> str:
         """What it does, in a line."""
         made = ", ".join(path for path, (_, after) in self.texts.items() if after is not None)
         sources = ", ".join(self.sources)
-        into = {"merge": f"merge {sources} into {made}", "split": f"split {sources} into {made}"}
-        return into.get(self.kind, f"{self.kind} {sources}")
+        new = ", ".join(path for path, (before, _) in self.texts.items() if before is None)
+        told = {"merge": f"merge {sources} into {made}", "split": f"split {sources} into {made}", "add": f"add {new}"}
+        told["supersede"] = f"supersede {sources} by {new}"
+        return told.get(self.kind, f"{self.kind} {sources}")
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -65,9 +85,22 @@ class Proposal:
         return {path: etag_of(after.encode()) for path, (_, after) in self.texts.items() if after is not None}
 
     @property
-    def changes(self) -> tuple[FileDiff, ...]:
-        """Each file before and after; its `text` is a diff."""
-        return tuple(FileDiff(path, _bytes(before), _bytes(after)) for path, (before, after) in self.texts.items())
+    def diffs(self) -> Mapping[str, str]:
+        """Each file before and after, as `diff -u` shows them, by path."""
+        return {path: unified(path, _bytes(before), _bytes(after)) for path, (before, after) in self.texts.items()}
+
+    @property
+    def changes(self) -> list[Change]:
+        """What `apply` does when it is accepted; a file that has changed since is a conflict."""
+        changes: list[Change] = []
+        for path, (before, after) in self.texts.items():
+            if after is None:
+                changes.append(Delete(path, self.sources[path], absorbed=True))
+            elif before is None:
+                changes.append(Create(path, after.encode()))
+            else:
+                changes.append(Replace(path, after.encode(), self.sources[path]))
+        return changes
 
     @property
     def is_stale(self) -> bool:
@@ -80,7 +113,7 @@ class Proposal:
         before = {path: text for path, (text, _) in self.texts.items() if text is not None}
         after = [text for _, text in self.texts.values() if text is not None]
         losses = measure(before, after, self.rare, self.languages)
-        return replace(losses, new=()) if self.kind == "retire" else losses
+        return replace(losses, new=()) if self.kind == "retire" or self.sessions else losses  # what is new is what was said
 
     @property
     def guard(self) -> str:
@@ -108,15 +141,25 @@ class Proposal:
         """Whether the guard says nothing, and every word stays in some file."""
         return not (self.guard or self.losses.words)
 
+    @property
+    def when_accepted(self) -> tuple[Settled, ...]:
+        """What is noted then: what consolidation wrote need not be looked at again."""
+        return () if self.sessions else (Settled(self.id, "accepted", frozenset(self.results.values())),)
+
+    @property
+    def when_rejected(self) -> tuple[Settled, ...]:
+        """What is noted then, so that no run proposes the same; of a conversation, the folder's tombstones name the entries."""
+        return () if self.sessions else (Settled(self.id, "rejected", frozenset(self.sources.values())),)
+
     def as_json(self) -> dict[str, Any]:
         """For `review --json`."""
         losses = self.losses
         lines = [{"path": each.path, "line": each.line, "text": each.text, "reworded": each.is_reworded} for each in losses.lines]
         lost = {"share": round(losses.share, 3), "details": losses.details, "words": losses.words, "lines": lines}
-        about = {"id": self.id, "kind": self.kind, "title": self.title, "reason": self.reason, "at": self.at.isoformat()}
+        about = {"id": self.id, "kind": self.kind, "title": self.title, "from": self.origin, "reason": self.reason}
+        about |= {"at": self.at.isoformat()}
         state = {"stale": self.stale or None, "guard": self.guard or None, "edited": self.is_edited}
-        diffs = {each.path: each.text for each in self.changes}
-        return {**about, **state, "sources": self.sources, "lost": lost, "new": losses.new, "diff": diffs}
+        return {**about, **state, "sources": self.sources, "lost": lost, "new": losses.new, "diff": self.diffs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +176,11 @@ class Settled:
     etags: frozenset[str]
 
 
+def extractor_of(session: str) -> str:
+    """Who the history says made what was drawn from a conversation; what holds for agents, policies included, holds for it."""
+    return f"agent:{session}/extractor"
+
+
 def id_of(kind: Kind, texts: Texts) -> str:
     """The id of a proposal with these changes."""
     return hashlib.sha256(json.dumps([kind, sorted(texts.items())]).encode(errors="surrogatepass")).hexdigest()[:8]
@@ -145,6 +193,7 @@ def line_of(entry: Proposal | Settled, prefix: str) -> bytes:
     else:
         files = [[path.removeprefix(prefix), *texts] for path, texts in entry.texts.items()]
         more = {"rare": entry.rare, "edited": entry.is_edited, "run": entry.run}
+        more |= {"sessions": entry.sessions, "entries": entry.entries} if entry.sessions else {}
         value = {"id": entry.id, "kind": entry.kind, "at": entry.at.isoformat(), "reason": entry.reason, "files": files, **more}
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace") + b"\n"
 
@@ -166,8 +215,11 @@ def _read(value: Any, prefix: str) -> Proposal | Settled | None:
             return Settled(id, status, frozenset(map(str, etags)))
         case {"id": str(id), "kind": kind, "at": str(at), "reason": str(reason), "files": list(files)} if kind in KINDS:
             texts = {prefix + path: (_text(before), _text(after)) for path, before, after in files}
-            when, rare = datetime.fromisoformat(at).astimezone(UTC), tuple(map(str, value.get("rare", ())))
-            return Proposal(id, kind, reason, texts, rare, when, value.get("edited") is True, run=str(value.get("run", "")))
+            rare, sessions, entries = (tuple(map(str, value.get(key, ()))) for key in ("rare", "sessions", "entries"))
+            if bool(sessions) != (kind in DRAWN):
+                return None
+            when, run, edited = datetime.fromisoformat(at).astimezone(UTC), str(value.get("run", "")), value.get("edited") is True
+            return Proposal(id, kind, reason, texts, rare, when, edited, run=run, sessions=sessions, entries=entries)
     return None
 
 
