@@ -211,9 +211,9 @@ def test_the_server_is_killed_in_the_middle_of_commits(mortal: Server, tmp_path:
     messages = [message.text for journal in journals for message in journal.messages]
     assert len(messages) == len(set(messages))
     log = [json.loads(line) for line in files[LOG].splitlines()]
-    intents = {line["id"]: line for line in log if "files" in line}
+    lines = [line for line in log if "files" in line]
+    intents = {line["id"]: line for line in lines if not line["id"].endswith("-outside")}  # which tells, and does nothing
     done = [line["done"] for line in log if "done" in line]
-    assert set(intents) <= set(done), [line for id, line in intents.items() if id not in done]
     assert len(done) == len(set(done)) > 20 and set(done) == set(intents)
     for process, file in enumerate(answers):
         for line in file.read_text().splitlines():
