@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +17,9 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from engine import say_what_did_not_run
+
+from mdmemory.backends.postgres import PostgresBackend
+from mdmemory.backends.protocol import Delete
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "postgres"
 NOT_TESTED = "PostgreSQL was NOT tested"
@@ -70,24 +76,57 @@ class Server:
         parts = urlsplit(self.new_database(name))
         return {"PGHOST": parts.hostname or "", "PGPORT": str(parts.port), "PGUSER": parts.username or "", "PGDATABASE": name}
 
-    def new_database(self, name: str = "") -> str:
-        """The URL of a database with nothing in it; one of that name goes before."""
+    def new_database(self, name: str = "", *, more: str = "", owner: str = "mdmemory") -> str:
+        """The URL of a database with nothing in it; one of that name goes before, and `more` is said where it is made."""
         name = name or f"test_{next(_numbers)}"
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        with psycopg.connect(as_admin(self.url), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
-            connection.execute(f"CREATE DATABASE {name}".encode())
+            connection.execute(f"CREATE DATABASE {name} OWNER {owner} {more}".encode())
         return self.url.removesuffix("/mdmemory") + f"/{name}"
 
+    def new_tables(self) -> str:
+        """The URL of a database that is set up."""
+        url = self.new_database()
+
+        async def first() -> None:
+            async with closing(url, "first") as backend:
+                await backend.commit("first", [Delete("first.md")])
+
+        asyncio.run(first())
+        return url
+
     def new_role(self, name: str) -> Callable[[str], str]:
-        """Make a role that may log in and nothing else; returns how a database's URL reads for it."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        """Make a role that may log in and nothing else, unless it is there; returns how a database's URL reads for it."""
+        with psycopg.connect(as_admin(self.url), autocommit=True) as connection, suppress(psycopg.errors.DuplicateObject):
             connection.execute(f"CREATE ROLE {name} LOGIN".encode())
-        return lambda url: url.replace("//mdmemory@", f"//{name}@")
+        return lambda url: re.sub("//[a-z_0-9]+@", f"//{name}@", url)
+
+    def kept(self) -> str:
+        """The URL of a database with nothing in it, whose owner is no superuser."""
+        return self.new_role("keeper")(self.new_database(owner="keeper"))
+
+
+@asynccontextmanager
+async def closing(url: str, folder: str) -> AsyncIterator[PostgresBackend]:
+    """A folder of a database, closed in the end."""
+    backend = PostgresBackend(url, folder)
+    try:
+        yield backend
+    finally:
+        await backend.close()
+
+
+async def execute(url: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """What a database answers to a statement of a connection of its own: the superuser's, unless the URL names a role of a test."""
+    url = url.replace("//mdmemory@", "//admin@")
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        cursor = await connection.execute(statement.encode(), values or None)
+        return await cursor.fetchall() if cursor.description else []
 
 
 def as_admin(url: str) -> str:
     """A URL for the superuser."""
-    return url.replace("//mdmemory@", "//admin@")
+    return re.sub("//[a-z_0-9]+@", "//admin@", url)
 
 
 @pytest.fixture(scope="session")

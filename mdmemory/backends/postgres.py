@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from mdmemory.backends import paths
 from mdmemory.backends.listing import STATE, Entries, Listing, Versions
-from mdmemory.backends.postgres_pool import Database, Lost, acquire, release
+from mdmemory.backends.postgres_connection import Lost
+from mdmemory.backends.postgres_owner import check_folder, split_url
+from mdmemory.backends.postgres_pool import Database, acquire, release
 from mdmemory.backends.postgres_recall import PostgresTerms
 from mdmemory.backends.protocol import (
     HEAD_BYTES,
@@ -33,9 +35,9 @@ from mdmemory.backends.protocol import (
     etag_of,
     shielded,
 )
-from mdmemory.errors import ConfigError, Conflict, InvalidPath, Unavailable, UnsafeFile
+from mdmemory.errors import Conflict, InvalidPath, Unavailable, UnsafeFile
 
-MAX_FOLDER_BYTES: Final = 512
+TRUST_S: Final = 60.0  # how long what the database tells is trusted until a scan
 _SCAN = "SELECT * FROM mdmemory.scan(%s, %s, %s, %s::text[], %s::text[], %s::bigint[], %s, %s)"
 _READ = "SELECT * FROM mdmemory.read(%s, %s::text[], %s::bigint[], %s::bigint[], %s)"
 _COMMIT = "SELECT * FROM mdmemory.commit(%s, %b, %s::text[], %s::text[], %s::text[], %b::bytea[], %s::text[], %s::boolean[])"
@@ -56,13 +58,13 @@ class PostgresBackend:
     holds_on_to = "what the database keeps for a while: replaced rows until it is vacuumed, its write-ahead log, replicas, backups"
 
     def __init__(self, address: str, folder: str) -> None:
-        if not folder or len(folder.encode()) > MAX_FOLDER_BYTES or paths.fault(folder):
-            raise ConfigError(f"{folder!r} is no name of a folder in a database. Give one such as users/alice.")
+        check_folder(folder)
         self.folder, self._address = folder, address
         self._held: Database | None = None
         self._terms: PostgresTerms | None = None
         self._life: str | None = None
         self._seq = self._heard = 0
+        self._looked_at = 0.0
 
     @classmethod
     def from_url(cls, url: str) -> PostgresBackend:
@@ -71,18 +73,17 @@ class PostgresBackend:
         Raises:
             ConfigError: it names no folder.
         """
-        parts = urlsplit(url)
-        options = parse_qsl(parts.query, keep_blank_values=True)
-        folders = [value for name, value in options if name == "folder"]
-        if len(folders) != 1:
-            raise ConfigError("A database holds many memories: say which, as in postgres://user@host/db?folder=users/alice.")
-        rest = urlencode([(name, value) for name, value in options if name != "folder"])
-        return cls(f"postgresql://{parts.netloc}{parts.path}{f'?{rest}' if rest else ''}", folders[0])
+        address, folder = split_url(url)
+        return cls(address, check_folder(folder))
 
     @property
     def has_news(self) -> bool:
-        """Whether another connection may have changed something since the last scan, as far as the database has told."""
-        return self._held is None or self._held.news.may_have(self._life, self._seq, self._heard)
+        """Whether another connection may have changed something since the last scan, as far as the database has told.
+
+        Of a host that died between its commit and telling of it, nothing is told: so it is true after a minute, too.
+        """
+        is_old = time.monotonic() > self._looked_at + TRUST_S
+        return self._held is None or is_old or self._held.news.may_have(self._life, self._seq, self._heard)
 
     def term_tables(self, form: str) -> PostgresTerms:
         """What the database keeps of the files' words; from now on a scan brings what was noted in place of heads."""
@@ -95,7 +96,7 @@ class PostgresBackend:
         since = _Since.of(before)
         listed = {} if since else {path: _seq_of(version) for path, version in known.items()}
         unsure = [path for path, version in known.items() if _seq_of(version) is None] if since else []
-        heard = self._database.news.heard
+        heard, looked_at = self._database.news.heard, time.monotonic()
         rows = await self._database.rows(
             _SCAN,
             (
@@ -112,7 +113,7 @@ class PostgresBackend:
         if not rows:
             return _nothing(known)
         life, is_whole, _, seq, *_ = rows[0]
-        self._life, self._seq, self._heard = life, seq, heard
+        self._life, self._seq, self._heard, self._looked_at = life, seq, heard, looked_at
         versions = Versions() if is_whole or not since else _copied(before, [row[0] for row in rows[1:]])
         heads, notes = {}, {}
         for path, size, mtime_ns, number, head, note in rows[1:]:
@@ -159,7 +160,7 @@ class PostgresBackend:
 
     @property
     def _database(self) -> Database:
-        if self._held is None:
+        if self._held is None or not self._held.is_here:  # as in a process that was forked, or where each call has a loop
             self._held = acquire(self._address)
         return self._held
 

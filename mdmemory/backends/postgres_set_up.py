@@ -19,6 +19,12 @@ CHANNEL: Final = "mdmemory"
 NOT_SET_UP: Final = ("3F000", "42883", "42P01")  # SQLSTATE where a schema, a function or a table is missing
 _LOCK: Final = 0x6D646D656D6F7279  # "mdmemory": of all who would make the tables at once, one does
 _OLDEST: Final = 140_000
+_FACTS = """SELECT current_setting('server_encoding'), current_setting('server_version_num')::int,
+    to_regclass('mdmemory.migration'), (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user)"""
+_NO_POLICY = (
+    "whoever is logged in to the memory's database may pass over row-level security, so only the names of folders keep them apart: "
+    "log in as a role that is no superuser"
+)
 _DONE = "SELECT max(number) FROM mdmemory.migration"
 
 
@@ -29,22 +35,25 @@ def migrations() -> dict[int, str]:
 
 
 async def checked(connection: AsyncConnection[Any]) -> bool:
-    """Whether the tables are there, and those of this version.
+    """Whether the tables are there; those of an older version are brought up to date, since without that nothing can be read.
 
     Raises:
-        ConfigError: the database can't hold a memory, or its tables are a newer version's.
+        ConfigError: the database can't hold a memory, or its tables are of another version and whoever is logged in can't help it.
     """
-    facts = (
-        "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int, to_regclass('mdmemory.migration')"
-    )
-    encoding, version, table = await (await connection.execute(facts)).fetchone() or ("", 0, None)
+    facts = await (await connection.execute(_FACTS)).fetchone()
+    assert facts is not None
+    encoding, version, table, is_kept_by_no_policy = facts
     if encoding != "UTF8" or version < _OLDEST:
         raise ConfigError("A memory needs PostgreSQL 14 or newer, and a database whose encoding is UTF8.")
+    if is_kept_by_no_policy:
+        logger.warning(_NO_POLICY)
     done = await _number(connection) if table else 0
     newest = max(migrations())
     if done > newest:
         raise ConfigError("The memory's database was set up by a newer version of mdmemory: install that one here too.")
-    return done == newest
+    if 0 < done < newest:
+        await set_up(connection)
+    return done > 0
 
 
 async def set_up(connection: AsyncConnection[Any]) -> None:

@@ -48,6 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "export": ("export_command", "Take the memory away as one file."),
         "pull": ("sync_commands", "Bring a sandbox's changes into the folder."),
         "push": ("sync_commands", "Bring the folder's changes into a sandbox."),
+        "database": ("database_command", "Set up a PostgreSQL database for many memories, and say who may open which."),
         "sync": ("reconcile_command", "Keep a folder and another one together, both ways."),
         "watch": ("watch_command", "Show what changes in the folder, live, until Ctrl-C."),
         "eval": ("eval_commands", "Measure recall on public conversations, offline."),

@@ -3,7 +3,7 @@
 -- A file is its first bytes (`file.data`) and what was appended since (`tail`). Every change of a folder takes the next number of
 -- its `seq`, under the lock of the folder's row, so that what changed since a number is exact: no change becomes visible after a
 -- later one. What a connection may see is decided twice: by the scope, `mdmemory.folder`, which each verb sets for its own
--- statement, and by the rights of the role that logged in, which no statement can change.
+-- statement, and by the rights of the role that logged in, which no statement can change. Only `commit` writes.
 
 CREATE TABLE mdmemory.folder (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -14,7 +14,8 @@ CREATE TABLE mdmemory.folder (
     files bigint NOT NULL DEFAULT 0,
     bytes bigint NOT NULL DEFAULT 0, -- with the history
     max_files bigint NOT NULL DEFAULT 20000,
-    max_bytes bigint NOT NULL DEFAULT 1073741824
+    max_bytes bigint NOT NULL DEFAULT 1073741824,
+    remembered bigint NOT NULL DEFAULT 10000 -- of how many numbers `gone` tells at least
 );
 
 CREATE TABLE mdmemory.file (
@@ -51,27 +52,39 @@ CREATE INDEX gone_by_seq ON mdmemory.gone (folder, seq);
 -- Rights: which roles may open which folders.
 
 CREATE TABLE mdmemory.access (
-    role name NOT NULL,
+    role regrole NOT NULL, -- by its number: another of the same name has none of its rights
     prefix text COLLATE "C" NOT NULL, -- a folder's name; or what names begin with, when it is empty or ends in a slash
     PRIMARY KEY (role, prefix)
 );
 
--- Whether whoever logged in may open a folder. `session_user`, since a role can be changed by a statement and a log-in can't.
-CREATE FUNCTION mdmemory.may(folder_name text) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
-RETURN EXISTS (
-    SELECT FROM mdmemory.access AS given
-    WHERE pg_has_role(session_user, given.role, 'member') AND (
-        given.prefix = folder_name OR right(given.prefix, 1) IN ('', '/') AND starts_with(folder_name, given.prefix)
-    )
-);
+-- Whether whoever logged in may open a folder: all, for whoever is a member of the role that owns this function. `session_user`,
+-- since a role can be changed by a statement and a log-in can't.
+CREATE FUNCTION mdmemory.may(folder_name text) RETURNS boolean LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN pg_has_role(session_user, current_user, 'member') OR EXISTS (
+        SELECT FROM mdmemory.access AS given
+        WHERE pg_has_role(session_user, given.role, 'member') AND (
+            given.prefix = folder_name OR right(given.prefix, 1) IN ('', '/') AND starts_with(folder_name, given.prefix)
+        )
+    );
+END $$;
 
+-- What is not allowed is never taken for what is not there.
+CREATE FUNCTION mdmemory.refuse_others(folder_name text) RETURNS void LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF mdmemory.may(folder_name) IS NOT TRUE THEN
+        RAISE EXCEPTION 'no right to the folder' USING ERRCODE = '42501';
+    END IF;
+END $$;
+
+CREATE POLICY scope ON mdmemory.folder USING (
+    name = current_setting('mdmemory.folder', true) AND (SELECT mdmemory.may(current_setting('mdmemory.folder', true)))
+);
 DO $$
 DECLARE
     each text;
-    scope text := $scope$ name = current_setting('mdmemory.folder', true)
-        AND (pg_has_role(session_user, %L, 'member') OR (SELECT mdmemory.may(current_setting('mdmemory.folder', true)))) $scope$;
 BEGIN
-    EXECUTE format('CREATE POLICY scope ON mdmemory.folder USING (' || scope || ')', current_user);
     FOREACH each IN ARRAY ARRAY['file', 'tail', 'gone'] LOOP
         EXECUTE format('CREATE POLICY scope ON mdmemory.%I USING (folder = (SELECT id FROM mdmemory.folder))', each);
     END LOOP;
@@ -85,16 +98,13 @@ END $$;
 CREATE FUNCTION mdmemory.give(to_role name, folders text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA mdmemory TO %I', to_role);
-    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mdmemory TO %I', to_role);
-    EXECUTE format('REVOKE ALL ON mdmemory.access, mdmemory.migration FROM %I', to_role);
-    EXECUTE format('GRANT SELECT ON mdmemory.migration TO %I', to_role);
-    EXECUTE format('REVOKE INSERT, UPDATE, DELETE ON mdmemory.folder FROM %I', to_role);
-    EXECUTE format('GRANT INSERT (name), UPDATE (seq, forgotten, files, bytes) ON mdmemory.folder TO %I', to_role);
-    INSERT INTO mdmemory.access VALUES (to_role, folders) ON CONFLICT DO NOTHING;
+    EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA mdmemory TO %I', to_role); -- `commit` writes, within the limits
+    EXECUTE format('REVOKE ALL ON mdmemory.access FROM %I', to_role);
+    INSERT INTO mdmemory.access VALUES (quote_ident(to_role)::regrole, folders) ON CONFLICT DO NOTHING;
 END $$;
 
 CREATE FUNCTION mdmemory.take(from_role name, folders text) RETURNS void LANGUAGE sql AS $$
-    DELETE FROM mdmemory.access WHERE role = from_role AND prefix = folders
+    DELETE FROM mdmemory.access WHERE role = quote_ident(from_role)::regrole AND prefix = folders
 $$;
 
 -- Bytes of a file, from its pieces.
@@ -138,6 +148,9 @@ DECLARE
 BEGIN
     PERFORM set_config('mdmemory.folder', folder_name, true);
     SELECT id INTO inside FROM mdmemory.folder WHERE name = folder_name;
+    IF NOT FOUND THEN
+        PERFORM mdmemory.refuse_others(folder_name);
+    END IF;
     RETURN QUERY
         SELECT asked.place::integer,
             CASE WHEN span.length > most THEN 'too_large' WHEN file.path IS NOT NULL THEN 'file'
@@ -170,6 +183,7 @@ BEGIN
     PERFORM set_config('mdmemory.folder', folder_name, true);
     SELECT * INTO inside FROM mdmemory.folder WHERE name = folder_name;
     IF NOT FOUND THEN
+        PERFORM mdmemory.refuse_others(folder_name);
         RETURN;
     END IF;
     is_whole := known_life IS DISTINCT FROM inside.life OR since > inside.seq OR since < inside.forgotten;
@@ -196,6 +210,7 @@ CREATE FUNCTION mdmemory.locked(folder_name text) RETURNS mdmemory.folder LANGUA
 DECLARE
     there mdmemory.folder;
 BEGIN
+    PERFORM mdmemory.refuse_others(folder_name); -- row-level security does not, where the owner is a superuser
     PERFORM set_config('mdmemory.folder', folder_name, true);
     SELECT * INTO there FROM mdmemory.folder WHERE name = folder_name FOR UPDATE;
     IF NOT FOUND THEN
@@ -298,7 +313,10 @@ CREATE FUNCTION mdmemory.move(of_folder bigint, next bigint, old_path text, new_
     INSERT INTO mdmemory.gone SELECT of_folder, old_path || substr(path, length(new_path) + 1), next FROM moved
         WHERE NOT starts_with(old_path, '.')
         ON CONFLICT (folder, path) DO UPDATE SET seq = next;
-    SELECT (0, 0)::mdmemory.growth
+    SELECT (CASE WHEN starts_with(old_path, '.') = starts_with(new_path, '.') THEN 0 ELSE ( -- of those that are hidden none counts
+        SELECT count(*) FROM mdmemory.file
+        WHERE folder = of_folder AND (path = new_path OR path > new_path || '/' AND path < new_path || '0')
+    ) * CASE WHEN starts_with(old_path, '.') THEN 1 ELSE -1 END END, 0)::mdmemory.growth
 $$;
 
 CREATE FUNCTION mdmemory.parents(of_path text) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
@@ -358,10 +376,11 @@ END $$;
 -- Checks every precondition against what is there, then applies all operations in order; each array has an item for each of them.
 --   kinds: put, append, delete or move.   names: its path.   args: the etag that must be there (* whatever, - nothing) of a put and a
 --   delete, the entry id of an append, the new path of a move.   required: whether a failed precondition ends it all, or leaves it out.
+-- Whoever may open the folder may call it, and writes the tables in no other way: so the limits hold for everybody but the owner.
 -- Errors: MM001 a conflict (message: the path; detail: the etag now), MM002 a path that can't be, MM003 too much.
 CREATE FUNCTION mdmemory.commit(
     folder_name text, done_mark bytea, kinds text[], names text[], args text[], datas bytea[], etags text[], required boolean[]
-) RETURNS TABLE (path text, etag text) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (path text, etag text) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     inside mdmemory.folder := mdmemory.locked(folder_name);
@@ -399,8 +418,8 @@ BEGIN
             RAISE EXCEPTION 'It would have % files and % bytes, and % files and % bytes are the most.',
                 inside.files, inside.bytes, inside.max_files, inside.max_bytes USING ERRCODE = 'MM003';
         END IF;
-        IF next % 1000 = 0 THEN
-            inside.forgotten := greatest(next - 10000, 0);
+        IF next % greatest(inside.remembered / 10, 1) = 0 THEN
+            inside.forgotten := greatest(next - inside.remembered, inside.forgotten);
             DELETE FROM mdmemory.gone WHERE folder = inside.id AND seq <= inside.forgotten;
         END IF;
         UPDATE mdmemory.folder SET seq = next, forgotten = inside.forgotten, files = inside.files, bytes = inside.bytes

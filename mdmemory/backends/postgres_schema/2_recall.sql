@@ -1,7 +1,7 @@
 -- What is known of each memory file, and its words, so that a worker that knows nothing finds at once. Whoever reads a file notes it
 -- here; a note counts only while it is of the file's present `seq`, and can be deleted at any time.
 
-CREATE EXTENSION IF NOT EXISTS btree_gin; -- so that one index holds folders and words: a search touches one folder's files only
+CREATE EXTENSION IF NOT EXISTS btree_gin SCHEMA mdmemory; -- so that one index holds folders and words: a search touches one folder's files only
 
 CREATE TABLE mdmemory.recall (
     folder bigint NOT NULL,
@@ -32,11 +32,12 @@ CREATE POLICY scope ON mdmemory.recall USING (folder = (SELECT id FROM mdmemory.
 CREATE FUNCTION mdmemory.note(
     folder_name text, note_form text, paths text[], etags text[], sizes bigint[], mtimes bigint[], headers text[], days integer[],
     passages integer[], speakers text[], units text[], names text[], abouts text[], bodies text[], terms text[]
-) RETURNS void LANGUAGE plpgsql AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     inside bigint;
 BEGIN
+    PERFORM mdmemory.refuse_others(folder_name);
     PERFORM set_config('mdmemory.folder', folder_name, true);
     SELECT id INTO inside FROM mdmemory.folder WHERE name = folder_name FOR SHARE; -- commits and notes of a folder take turns
     INSERT INTO mdmemory.recall
