@@ -41,7 +41,6 @@ TRUST_S: Final = 60.0  # how long what the database tells is trusted until a sca
 _SCAN = "SELECT * FROM mdmemory.scan(%s, %s, %s, %s::text[], %s::text[], %s::bigint[], %s, %s)"
 _READ = "SELECT * FROM mdmemory.read(%s, %s::text[], %s::bigint[], %s::bigint[], %s)"
 _COMMIT = "SELECT * FROM mdmemory.commit(%s, %b, %s::text[], %s::text[], %s::text[], %b::bytea[], %s::text[], %s::boolean[])"
-_TELL = "SELECT mdmemory.tell(%s)"
 _LIFE: Final = 16  # bytes of a folder's `life`, before the `seq` in the mark of a scan
 _HAPPENED: Final = "The connection to the memory's database broke, and what was under way may have been done or not. Try again."
 
@@ -167,15 +166,17 @@ class PostgresBackend:
     async def _commit(self, commit_id: str, ops: Sequence[Op]) -> Mapping[str, str]:
         import psycopg
 
-        await self._database.set_up()
+        database = self._database
+        await database.set_up()
         values = (self.folder, done_mark(commit_id).encode(), *map(list, zip(*map(_row, ops), strict=True)))
         again = can_be_repeated(commit_id, ops)
         try:
-            rows = await self._database.rows(_COMMIT, values, again=again, then=_TELL)
+            rows = await database.rows(_COMMIT, values, again=again)
         except Lost as error:
             raise Unavailable(_HAPPENED) from error
         except psycopg.Error as error:
             raise _refusal(error) from error
+        database.tell(self.folder)
         return dict(rows)
 
 

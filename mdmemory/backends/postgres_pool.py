@@ -23,7 +23,7 @@ from mdmemory.backends.postgres_connection import (
 )
 from mdmemory.backends.postgres_news import News
 from mdmemory.backends.postgres_set_up import checked, set_up
-from mdmemory.errors import Unavailable
+from mdmemory.errors import MdmemoryError, Unavailable
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mdmemory")
 MAX_CONNECTIONS: Final = 10  # of one process; its other statements wait for one
 _PAUSE_S: Final = 0.1
+_TELL = "SELECT mdmemory.tell(name) FROM unnest(%s::text[]) AS name"
 Statement = tuple[str, Sequence[object]]
 
 
@@ -46,6 +47,8 @@ class Database:
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._is_set_up = False
         self._opening = asyncio.Lock()
+        self._untold: set[str] = set()
+        self._telling: asyncio.Task[None] | None = None
 
     @property
     def is_here(self) -> bool:
@@ -59,14 +62,12 @@ class Database:
         *,
         again: bool = True,
         first: Statement | None = None,
-        then: str = "",
     ) -> list[tuple[Any, ...]]:
         """Carry out one statement, as a transaction of its own.
 
         Args:
             again: whether it may be carried out twice, so that it is asked again when the answer was lost.
             first: another statement and its values, to carry out before, as a transaction of its own.
-            then: one about the first of `values`, the folder, to carry out afterwards; its failure is not that of the first.
 
         Returns:
             Its rows; none while the database has no tables yet.
@@ -82,8 +83,7 @@ class Database:
             try:
                 if not await self._ready():
                     return []
-                found = await self._asked([*([first] if first else []), (statement, values)], give_up)
-                break
+                return await self._asked([*([first] if first else []), (statement, values)], give_up)
             except Unavailable as error:
                 lost = error if isinstance(error, Lost) else lost
                 may_ask = isinstance(error, NotDone) or (isinstance(error, Lost) and again)
@@ -93,12 +93,22 @@ class Database:
                     raise lost from error  # the first may have been carried out, whatever the last one says
                 logger.info("the memory's database is asked again: %s", error.__cause__)
                 await asyncio.sleep(_PAUSE_S)
-        if then:
+
+    def tell(self, folder: str) -> None:
+        """Have whoever listens told of a change of a folder, soon: whoever made it does not wait for that."""
+        self._untold.add(folder)
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._tell(), name="mdmemory tells")
+
+    async def _tell(self) -> None:
+        while self._untold:
+            folders, self._untold = list(self._untold), set()
             try:
-                await self.rows(then, values[:1])
-            except Unavailable as error:
+                await self.rows(_TELL, [folders])
+            except MdmemoryError as error:
                 logger.warning("a change of the memory is done, but nobody could be told of it: %s", error)
-        return found
+            except Exception:  # the edge of a background task, whose work others notice by themselves a little later
+                logger.exception("telling of a change of the memory failed")
 
     async def set_up(self) -> None:
         """Make the tables, or bring them up to date.
@@ -111,7 +121,9 @@ class Database:
             self._is_set_up = True
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, once everything is told."""
+        if self._telling is not None:
+            await asyncio.gather(self._telling, return_exceptions=True)
         await self.news.close()
         if self._pool is not None:
             await self._pool.close()
