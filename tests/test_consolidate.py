@@ -171,7 +171,7 @@ HOSTILE: list[tuple[Any, str]] = [
     (wish("split", ["user/tea.md"], made("user/a.md", "a"), made("user/A.md", "b")), "same name"),
     (wish("rewrite", ["user/tea.md"], made("user/home.md", WHOLE)), "it would write to"),
     (wish("rewrite", ["user/tea.md"], SAME), "changes nothing"),
-    ({"kind": "delete", "sources": list(TEA)}, "not one of merge"),
+    *((wish(kind, list(TEA), made("user/tea.md", WHOLE)), f"'{kind}', not one of merge") for kind in ("delete", "add", "update", "supersede")),
     (wish("merge", [1, 2], made("user/tea.md", WHOLE)), "is int"),
     ({**MERGE, "files": [["user/tea.md"]]}, "is list"),
     ({**MERGE, "files": "all"}, "is str"),

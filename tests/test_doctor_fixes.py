@@ -66,6 +66,17 @@ async def test_a_copy_with_the_same_bytes_is_deleted(tmp_path: Path) -> None:
     assert not (tmp_path / same).exists() and (tmp_path / other).exists()
 
 
+async def test_a_copy_that_goes_forgets_nothing(tmp_path: Path) -> None:
+    """D3: its file still says it all, so neither the name nor the messages it was drawn from are forgotten."""
+    data = memory("Home", "where the user lives", source="s1#m1")
+    folder = on_disk(tmp_path, {"home.md": data, "home (conflicted copy 2024-01-05).md": data})
+    assert "conflicted-copy" in {finding.code for finding in await fix(folder, await examine(folder))}
+    assert "home.md" in visible(tmp_path) and not (tmp_path / ".mdmemory/tombstones").exists()
+    update = told("Home", "Lives in Berlin.", path="home.md", action="update")
+    await drawn(folder, said("I moved to Berlin.", "Noted!", first=3), reply({**update, "sources": [1]}))
+    assert b"Berlin" in visible(tmp_path)["home.md"]
+
+
 async def test_the_index_is_mended_as_a_whole(tmp_path: Path) -> None:
     """I3: whichever of its findings is chosen, and only when one is."""
     text = "# Mine\n\n- [Gone](gone.md) — was here\n- [Gone too](too.md) — was here\n"

@@ -59,7 +59,7 @@ async def _fixed(folder: MemoryFolder, files: Mapping[str, bytes], path: str, fi
         edit = _FIXES[finding.code]
         if edit is None:
             original = original_of(path)
-            return Delete(path, etag_of(before)) if original and files.get(original) == before else None
+            return Delete(path, etag_of(before), absorbed=True) if original and files.get(original) == before else None
         try:
             data = edit(folder, path, data, finding)
         except InvalidMemoryFile:

@@ -19,6 +19,7 @@ Kind = Literal["merge", "split", "rewrite", "retire", "add", "update", "supersed
 """The first four are of consolidation, the others of what is drawn from conversations."""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 DRAWN: Final[tuple[Kind, ...]] = ("add", "update", "supersede")
+CONSOLIDATED: Final[tuple[Kind, ...]] = tuple(kind for kind in KINDS if kind not in DRAWN)
 CONSOLIDATION: Final = "consolidation"
 Status = Literal["asked", "rejected", "accepted"]
 Texts = Mapping[str, tuple[str | None, str | None]]
