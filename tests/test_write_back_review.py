@@ -94,7 +94,7 @@ async def test_the_next_extraction_goes_on_from_what_waits(tmp_path: Path) -> No
     waiting = {each.title: each for each in await list_proposals(folder)}
     assert list(waiting) == ["add user/home.md", "update user/pet.md", "add user/tea.md"]
     pet = waiting["update user/pet.md"]
-    assert pet.id == first["update user/pet.md"] and pet.origin == "conversation s1, s2" and pet.entries == ("s1#m1", "s2#m3")
+    assert pet.id != first["update user/pet.md"] and pet.origin == "conversation s1, s2" and pet.entries == ("s1#m1", "s2#m3")
     for proposal in waiting.values():
         await accept(folder, proposal)
     assert file(tmp_path, "user/pet.md").body.strip() == "A cat called Miso, four years old."

@@ -152,6 +152,18 @@ class Proposal:
         """What is noted then, so that no run proposes the same; of a conversation, the folder's tombstones name the entries."""
         return () if self.sessions else (Settled(self.id, "rejected", frozenset(self.sources.values())),)
 
+    def after(self, accepted: Proposal) -> Proposal:
+        """The same once one that it goes on from was accepted, whose changes are then no longer its own."""
+        if not (self.sessions and accepted.sessions and set(accepted.entries) <= set(self.entries)):
+            return self
+        done = accepted.texts
+        texts = {
+            path: (done[path][1], after) if path in done and done[path][0] == before else (before, after)
+            for path, (before, after) in self.texts.items()
+        }
+        texts = {path: (before, after) for path, (before, after) in texts.items() if before != after}
+        return replace(self, kind=kind_of(texts), texts=texts) if texts else self
+
     def as_json(self) -> dict[str, Any]:
         """For `review --json`."""
         losses = self.losses
@@ -180,6 +192,12 @@ class Settled:
 def extractor_of(session: str) -> str:
     """Who the history says made what was drawn from a conversation; what holds for agents, policies included, holds for it."""
     return f"agent:{session}/extractor"
+
+
+def kind_of(texts: Texts) -> Kind:
+    """The kind of a proposal that was drawn from conversations."""
+    is_new = {before is None for before, _ in texts.values()}
+    return "supersede" if len(is_new) > 1 else "add" if is_new == {True} else "update"
 
 
 def id_of(kind: Kind, texts: Texts) -> str:

@@ -31,18 +31,31 @@ class Queue:
     waiting: tuple[Proposal, ...] = ()
     settled: tuple[Settled, ...] = ()
 
-    def without(self, id: str, *settled: Settled) -> Queue:
-        """The same with a proposal out of the way, and how that was settled."""
-        return Queue(tuple(each for each in self.waiting if each.id != id), (*self.settled, *settled))
+    def without(self, proposal: Proposal, *settled: Settled) -> Queue:
+        """The same with a proposal out of the way, and how that was settled; what others made of it meanwhile stays."""
+        waiting = tuple(each for each in self.waiting if (each.id, each.texts) != (proposal.id, proposal.texts))
+        return Queue(waiting, (*self.settled, *settled))
 
-    def with_edited(self, proposal: Proposal) -> Queue:
-        """The same with a proposal as it is now.
+    def accepted(self, proposal: Proposal) -> Queue:
+        """The same once a proposal was accepted; what goes on from it does so from there."""
+        rest = self.without(proposal, *proposal.when_accepted)
+        return replace(rest, waiting=tuple(each.after(proposal) for each in rest.waiting))
+
+    def require(self, proposal: Proposal) -> None:
+        """See that a proposal waits as it was read.
 
         Raises:
             NotThere: it no longer waits.
+            Conflict: it says something else by now.
         """
-        if all(each.id != proposal.id for each in self.waiting):
-            raise NotThere(f"Proposal {proposal.id} was accepted or rejected meanwhile.")
+        now = next((each for each in self.waiting if each.id == proposal.id), None)
+        if now is None:
+            raise NotThere(f"Proposal {proposal.id} was accepted, rejected or added to meanwhile.")
+        if now.texts != proposal.texts:
+            raise Conflict(proposal.title, None, reason=f"Proposal {proposal.id} was edited meanwhile. Look at it again.")
+
+    def with_edited(self, proposal: Proposal) -> Queue:
+        """The same with a proposal as it is now."""
         return Queue(tuple(proposal if each.id == proposal.id else each for each in self.waiting), self.settled)
 
     def etags(self, *statuses: str) -> list[frozenset[str]]:
