@@ -109,6 +109,11 @@ class Proposal:
         return bool(self.stale)
 
     @property
+    def way_on(self) -> str:
+        """What a person can do once it is stale, in words."""
+        return f"reject it, {'and save by hand what of it still holds' if self.sessions else 'or consolidate anew'}"
+
+    @property
     def losses(self) -> Losses:
         """What is lost, and what is new."""
         before = {path: text for path, (text, _) in self.texts.items() if text is not None}

@@ -125,6 +125,5 @@ async def _waiting(folder: Folder, proposal: Proposal | str) -> tuple[Place, Pro
 
 
 def _stale(proposal: Proposal) -> Conflict:
-    way = "and save by hand what of it still holds" if proposal.sessions else "or consolidate anew"
-    told = f"Proposal {proposal.id} is out of date: {proposal.stale}. Nothing was changed: reject it, {way}."
+    told = f"Proposal {proposal.id} is out of date: {proposal.stale}. Nothing was changed: {proposal.way_on}."
     return Conflict(next(iter(proposal.texts)), None, reason=told)
