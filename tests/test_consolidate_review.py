@@ -215,21 +215,26 @@ async def test_a_merge_is_not_forgetting(tmp_path: Path) -> None:
     assert (tmp_path / ".mdmemory/tombstones").read_text().count("\n") == 1
 
 
+ABSENT = [["absent.md", None, "x"]]
+
+
 async def test_a_damaged_queue_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     """D2: lines of the queue that can't be read are passed over, and one whose paths lead elsewhere can't be accepted."""
     folder = tea(tmp_path)
     proposal = await waiting(folder, MERGE)
     queue = tmp_path / ".mdmemory/proposals"
-    forged = {"id": "f" * 8, "kind": "merge", "at": "2026-11-30T00:00:00+00:00", "reason": "x"}
+    forged = {"id": "f" * 8, "kind": "merge", "at": "2026-11-30T00:00:00+00:00", "reason": "x", "files": ABSENT}
     lines = [
         {**forged, "files": [["../out.md", None, "x"]]},
         {**forged, "id": "e" * 8, "files": [[".mdmemory/log.jsonl", None, "x"]]},
         {**forged, "files": 1}, {**forged, "at": "soon", "files": []}, {**forged, "kind": "burn", "files": []}, [1],
-        {**forged, "id": "d" * 8, "files": []},
+        {**forged, "id": "d" * 8, "files": []}, {**forged, "id": "c" * 8, "at": "0001-01-01T00:00:00+14:00"},
+        {**forged, "id": "c" * 8, "files": [["a.md", None, "\ud800"]]}, {**forged, "id": "c" * 8, "reason": "\ud800"},
+        {**forged, "id": "c" * 8, "kind": "retire", "files": [["a.md", None, None]]}, {**forged, "id": ""},
     ]  # fmt: skip
     queue.write_bytes(queue.read_bytes() + b"\xff\n{\n" + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     found = {each.id for each in await list_proposals(folder)}
-    assert proposal.id in found and not found & {"d" * 8}
+    assert found == {proposal.id, "f" * 8, "e" * 8}
     for id in found - {proposal.id}:
         with pytest.raises(InvalidPath):
             await accept(folder, id, force=True)

@@ -226,8 +226,8 @@ def read_lines(data: bytes, prefix: str) -> Iterable[Proposal | Settled]:
     """What was written down; lines that don't parse are passed over."""
     for line in data.split(b"\n"):
         try:
-            entry = _read(json.loads(line), prefix) if line else None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            entry = _read(_value(line), prefix) if line else None
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
             continue
         if entry is not None:
             yield entry
@@ -240,7 +240,7 @@ def _read(value: Any, prefix: str) -> Proposal | Settled | None:
         case {"id": str(id), "kind": kind, "at": str(at), "reason": str(reason), "files": list(files)} if kind in KINDS:
             texts = {prefix + path: (_text(before), _text(after)) for path, before, after in files}
             rare, sessions, entries = (tuple(map(str, value.get(key, ()))) for key in ("rare", "sessions", "entries"))
-            if bool(sessions) != (kind in DRAWN):
+            if bool(sessions) != (kind in DRAWN) or not (id and texts) or (None, None) in texts.values():
                 return None
             when, run, edited = datetime.fromisoformat(at).astimezone(UTC), str(value.get("run", "")), value.get("edited") is True
             return Proposal(id, kind, reason, texts, rare, when, edited, run=run, sessions=sessions, entries=entries)
@@ -251,6 +251,18 @@ def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise TypeError("a text, or nothing")
+
+
+def _value(line: bytes) -> Any:
+    """What stands in a line.
+
+    Raises:
+        ValueError: it is no JSON, or has half of a character in it, which no file can hold.
+    """
+    value = json.loads(line)
+    if b"\\u" in line:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _bytes(text: str | None) -> bytes | None:
