@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from mdmemory.errors import Conflict
+from mdmemory.errors import Conflict, InvalidMemoryFile
 from mdmemory.folder.any_folder import Folder, parts_of
-from mdmemory.folder.proposals.proposal import Proposal, Texts, extractor_of, id_of, kind_of
-from mdmemory.folder.proposals.queue import MAX_WAITING, Place, Queue, full
+from mdmemory.folder.proposals.proposal import Proposal, Texts, extractor_of, id_of, kind_of, line_of
+from mdmemory.folder.proposals.queue import MAX_BYTES, MAX_WAITING, Place, Queue, full
 from mdmemory.folder.settle import Settled
 from mdmemory.recall.tokens import tokens
 
@@ -117,6 +117,8 @@ class Proposing:
             sessions=tuple(dict.fromkeys([*sessions, self._session])),
             entries=tuple(dict.fromkeys([*(entry for each in joined for entry in each.entries), *entries])),
         )
+        if len(line_of(proposal, "")) > MAX_BYTES // 2:
+            raise InvalidMemoryFile(next(iter(files)), "with it, the file is too large to wait for a person; save it by hand")
         await self._folder.apply(proposal.changes, extractor_of(self._session), "", dry_run=True)
         self._all = [*(each for each in self._all if each not in joined), proposal]
 

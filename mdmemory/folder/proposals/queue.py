@@ -140,7 +140,11 @@ class Place:
 
 def full(queue: Queue) -> InvalidArguments:
     """The error that says that too much waits."""
-    return InvalidArguments(f"{len(queue.waiting)} proposals wait already. Accept or reject them first.")
+    number = len(queue.waiting)
+    if number == 0:
+        return InvalidArguments("This is too large to wait for a person. Nothing was proposed.")
+    waiting = "1 proposal waits" if number == 1 else f"{number} proposals wait"
+    return InvalidArguments(f"{waiting} already. Accept or reject some first.")
 
 
 def places(folder: Folder) -> list[Place]:
