@@ -52,6 +52,15 @@ def test_what_is_quoted_is_all_of_the_line(rest: str) -> None:
     assert changed == data.replace(f"PR #{rest.rstrip()}".encode(), quote(f"PR #{rest}".rstrip()).encode(), 1)
 
 
+async def test_a_value_that_begins_with_a_hash(tmp_path: Path) -> None:
+    """F1: of `name: #general`, which is an empty value to YAML, nothing but the quotes is new."""
+    data = b"\xef\xbb\xbf---\r\nname: #general  \r\ndescription:   #7 is open\r\ntype: user\r\n---\r\nBody."
+    folder = on_disk(tmp_path, {"b.md": data})
+    await fix(folder, await examine(folder))
+    assert visible(tmp_path)["b.md"] == data.replace(b"#general", b'"#general"').replace(b"#7 is open", b'"#7 is open"')
+    assert [each for each in await examine(folder) if each.is_fixable] == []
+
+
 async def test_a_copy_with_the_same_bytes_is_deleted(tmp_path: Path) -> None:
     """N6: only where a sync program's copy says nothing else; a person's edit of either, made meanwhile, saves it."""
     same, other = "a (conflicted copy 2024-01-05).md", "b (conflicted copy 2024-01-05).md"
