@@ -60,6 +60,13 @@ def test_a_name_or_number_in_an_address_is_not_said() -> None:
     assert measure({"a.md": "Ask Ann about 2019."}, ["Ask https://x.example/ann/2019 about it."]).details == ("2019", "Ann")
 
 
+@pytest.mark.parametrize("part", ["a", "a.", "1-", "`", "_1", "[[", "](", "x@", "'s", "茶", "http://", "- ", "not "])
+def test_one_huge_line_is_measured(part: str) -> None:
+    """D2: whatever a huge line is made of, it is gone through once: else this would take an hour."""
+    line = part * (100_000 // len(part))
+    assert measure({"a.md": line + "x"}, [line]).gone[1] <= 1
+
+
 def test_words_are_compared_in_the_language_of_the_folder() -> None:
     """P1: a word in another form is no loss, one that no file has any longer is; also in Chinese."""
     assert measure({"a.md": "He drinks teas."}, ["Tea is what he drank."], ["drinks", "teas"]).words == ()

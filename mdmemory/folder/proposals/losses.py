@@ -10,10 +10,10 @@ from typing import Final
 from mdmemory.recall.tokens import tokens
 
 REWORDED: Final = 2 / 3  # of a line's words stand in the new text: then it is said there otherwise
-_ADDRESS: Final = re.compile(r"https?://[^\s)>\]\"'`]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\]\([^()\s]+\)")
+_ADDRESS: Final = re.compile(r"https?://[^\s)>\]\"'`]+|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+|\]\([^()\s]+\)")
 _LINK: Final = re.compile(rf"{_ADDRESS.pattern}|\[\[[^\[\]\n]+\]\]")
-_CODE: Final = re.compile(r"`+([^`\n]+)`+")
-_NUMBER: Final = re.compile(r"\w*\d\w*(?:[.,:/-]\w*\d\w*)*")
+_CODE: Final = re.compile(r"(?<!`)`++([^`\n]+)`+")
+_NUMBER: Final = re.compile(r"(?<!\w)\w*\d\w*(?:[.,:/-]\w*\d\w*)*")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _BEFORE_NAME: Final = re.compile(r"[\w,;('\"’-] ?\Z")  # else a sentence begins, which gives any word a capital
 _ALIASES: Final = re.compile(r"^aliases:.*$", re.MULTILINE)  # names for links, which say nothing
