@@ -26,6 +26,7 @@ from mdmemory.errors import Conflict, InvalidArguments, InvalidMemoryFile, Inval
 from mdmemory.files.changes import Change, Delete
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.proposals import accept, edit, find_proposal, list_proposals, reject
+from mdmemory.folder.proposals.proposal import _measured
 from mdmemory.folder.proposals.queue import places as places_of
 from mdmemory.folder.purge import purge
 
@@ -251,3 +252,17 @@ async def test_a_queue_that_is_full_takes_no_more(tmp_path: Path) -> None:
     await place.change(lambda queue: replace(queue, waiting=(*queue.waiting, *others)))
     with pytest.raises(InvalidArguments, match="100 proposals wait already"):
         await place.change(lambda queue: replace(queue, waiting=(*queue.waiting, replace(proposal, id="one more"))))
+
+
+async def test_a_proposal_is_compared_once(tmp_path: Path) -> None:
+    """D2: however often what waits is listed, shown and told, its texts are compared when they are new."""
+    folder = tea(tmp_path)
+    proposal = await waiting(folder, MERGE)
+    assert proposal.guard == "" and proposal.losses.lines
+    known = _measured.cache_info().misses
+    for _ in range(3):
+        (again,) = await list_proposals(folder)
+        assert again.as_json()["lost"]["lines"] and again.is_lossless in (True, False)
+    assert _measured.cache_info().misses == known
+    edited = await edit(folder, again, {"user/tea.md": (again.texts["user/tea.md"][1] or "") + "Or 90 degrees.\n"})
+    assert "90" in edited.losses.new and _measured.cache_info().misses == known + 1

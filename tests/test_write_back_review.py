@@ -27,7 +27,8 @@ from mdmemory.files.changes import Change
 from mdmemory.files.history import read_tombstones, rejection
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.proposals import accept, edit, find_proposal, list_proposals, reject
-from mdmemory.folder.proposals.queue import MAX_WAITING, places
+from mdmemory.folder.proposals.proposal import MAX_WAITING
+from mdmemory.folder.proposals.queue import places
 from mdmemory.folder.purge import purge
 
 

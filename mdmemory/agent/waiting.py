@@ -9,8 +9,8 @@ from typing import Final
 
 from mdmemory.errors import Conflict, InvalidMemoryFile
 from mdmemory.folder.any_folder import Folder, parts_of
-from mdmemory.folder.proposals.proposal import Proposal, Texts, extractor_of, id_of, kind_of, line_of
-from mdmemory.folder.proposals.queue import MAX_BYTES, MAX_WAITING, Place, Queue, full
+from mdmemory.folder.proposals.proposal import MAX_WAITING, Proposal, Texts, extractor_of, id_of, kind_of, line_of
+from mdmemory.folder.proposals.queue import MAX_BYTES, Place, Queue, full
 from mdmemory.folder.settle import Settled
 from mdmemory.recall.tokens import tokens
 

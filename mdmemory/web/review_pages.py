@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 
@@ -18,7 +19,9 @@ from mdmemory.web.site import link_to, see_other, site_of
 async def show_queue(request: Request) -> Response:
     """Everything that waits, the oldest first."""
     site = site_of(request)
-    return site.page("review", request, title="Review", proposals=await list_proposals(site.folder))
+    proposals = await list_proposals(site.folder)
+    await asyncio.to_thread(lambda: [each.guard for each in proposals])  # once; meanwhile other pages are served
+    return site.page("review", request, title="Review", proposals=proposals)
 
 
 async def show_proposal(request: Request) -> Response:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 from mdmemory.backends.protocol import etag_of
@@ -21,6 +22,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 DRAWN: Final[tuple[Kind, ...]] = ("add", "update", "supersede")
 CONSOLIDATED: Final[tuple[Kind, ...]] = tuple(kind for kind in KINDS if kind not in DRAWN)
 CONSOLIDATION: Final = "consolidation"
+MAX_WAITING: Final = 100  # in one folder
 Status = Literal["asked", "rejected", "accepted"]
 Texts = Mapping[str, tuple[str | None, str | None]]
 
@@ -116,9 +118,7 @@ class Proposal:
     @property
     def losses(self) -> Losses:
         """What is lost, and what is new."""
-        before = {path: text for path, (text, _) in self.texts.items() if text is not None}
-        after = [text for _, text in self.texts.values() if text is not None]
-        losses = measure(before, after, self.rare, self.languages)
+        losses = _measured(tuple(self.texts.items()), self.rare, self.languages)
         return replace(losses, new=()) if self.kind == "retire" or self.sessions else losses  # what is new is what was said
 
     @property
@@ -192,6 +192,15 @@ class Settled:
     id: str
     status: Status
     etags: frozenset[str]
+
+
+@lru_cache(maxsize=2 * MAX_WAITING)
+def _measured(
+    texts: tuple[tuple[str, tuple[str | None, str | None]], ...], rare: tuple[str, ...], languages: tuple[str, ...]
+) -> Losses:
+    """What is lost, which takes a second for ten large files: all that waits is measured once."""
+    before = {path: text for path, (text, _) in texts if text is not None}
+    return measure(before, [text for _, (_, text) in texts if text is not None], rare, languages)
 
 
 def extractor_of(session: str) -> str:

@@ -16,9 +16,8 @@ from mdmemory.errors import Conflict, InvalidArguments, NotThere, PermissionDeni
 from mdmemory.files.history import PROPOSALS
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.folder.proposals.proposal import Proposal, Settled, line_of, read_lines
+from mdmemory.folder.proposals.proposal import MAX_WAITING, Proposal, Settled, line_of, read_lines
 
-MAX_WAITING: Final = 100
 MAX_SETTLED: Final = 2_000
 MAX_BYTES: Final = MAX_FILE_BYTES - 500_000
 TRIES: Final = 20
