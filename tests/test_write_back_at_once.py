@@ -88,7 +88,7 @@ async def test_two_people_decide_at_once(tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="edited meanwhile"):
         await reject(folder, home)
     folder, home = MemoryFolder(Late(tmp_path), config=REVIEWED), await find_proposal(folder, home.id)
-    folder.backend.meanwhile = lambda: typed(home)  # type: ignore[attr-defined]
+    folder.backend.meanwhile = lambda: typed(home)  # type: ignore[attr-defined]  # it is a Late
     await accept(folder, home)
     (more,) = await list_proposals(folder)
     assert (more.id, more.title, more.stale) == (home.id, "update user/home.md", "")
