@@ -91,7 +91,7 @@ async def edit(folder: Folder, proposal: Proposal | str, texts: Mapping[str, str
     Raises:
         NotThere: it was accepted or rejected before, or there is none with this id.
         InvalidArguments: a path that the proposal does not write.
-        InvalidMemoryFile: frontmatter that can't be read; nothing was changed.
+        InvalidMemoryFile: a text that could not be saved when it is accepted; nothing was changed.
         Conflict: a source has changed since, or it was edited at the same time; nothing was changed.
         PermissionDenied, Unavailable, UnsafeFile
     """
@@ -106,6 +106,7 @@ async def edit(folder: Folder, proposal: Proposal | str, texts: Mapping[str, str
         parse(path, encode(path, text))
     new = {path: (before, texts.get(path, after)) for path, (before, after) in proposal.texts.items()}
     edited = replace(proposal, texts=new, is_edited=True, run="")  # who has edited it has looked at it
+    await folder.apply(edited.changes, edited.author, "", dry_run=True)
 
     def edited_in(queue: Queue) -> Queue:
         queue.require(proposal)
