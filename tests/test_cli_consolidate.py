@@ -93,10 +93,15 @@ def test_rejected_edited_and_out_of_date(place: Path) -> None:
         and "+Drinks green tea every morning, never coffee, with" in found["diff"]["user/tea.md"]
     )
     assert mdmemory("review", id, "--edit", cwd=place, EDITOR="true").stdout == "Nothing was edited.\n"
+    done = mdmemory("review", id, "--edit", cwd=place, EDITOR="sed -i 's/^name: .*/name: [typed/'")
+    assert done.returncode == 1 and "Nothing was changed" in done.stderr
+    (kept,) = Path(done.stderr.rpartition("your text is in ")[2].strip().removesuffix(".")).iterdir()
+    assert "name: [typed\n" in kept.read_text() and kept.name == "1-tea.md"
     (place / "memory/user/morning.md").write_text("# Morning\n")
     assert "user/morning.md has changed since" in mdmemory("review", cwd=place).stdout
     done = mdmemory("review", id, "--accept", "--yes", cwd=place)
     assert done.returncode == 1 and "out of date" in done.stderr
+    assert "has changed since; reject it, or consolidate anew" in mdmemory("review", id, cwd=place).stdout
     assert mdmemory("review", id, "--reject", cwd=place).stdout == f"Rejected {id}; the files stay as they are.\n"
     done = mdmemory("review", id, "--reject", cwd=place)
     assert done.returncode == 1 and f"No proposal {id} waits" in done.stderr

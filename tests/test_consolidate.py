@@ -18,6 +18,7 @@ from mdmemory.care.history import events, undo
 from mdmemory.errors import ModelUnavailable, PermissionDenied
 from mdmemory.folder.permissions import read_only
 from mdmemory.folder.proposals import accept, list_proposals, reject
+from mdmemory.folder.proposals.proposal import DRAWN
 
 
 async def test_what_is_told_five_times_is_told_once(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ HOSTILE: list[tuple[Any, str]] = [
     (wish("split", ["user/tea.md"], made("user/a.md", "a"), made("user/A.md", "b")), "same name"),
     (wish("rewrite", ["user/tea.md"], made("user/home.md", WHOLE)), "it would write to"),
     (wish("rewrite", ["user/tea.md"], SAME), "changes nothing"),
-    ({"kind": "delete", "sources": list(TEA)}, "not one of merge"),
+    *((wish(kind, list(TEA), made("user/tea.md", WHOLE)), f"'{kind}', not one of merge") for kind in ("delete", *DRAWN)),
     (wish("merge", [1, 2], made("user/tea.md", WHOLE)), "is int"),
     ({**MERGE, "files": [["user/tea.md"]]}, "is list"),
     ({**MERGE, "files": "all"}, "is str"),

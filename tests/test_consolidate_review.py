@@ -26,6 +26,7 @@ from mdmemory.errors import Conflict, InvalidArguments, InvalidMemoryFile, Inval
 from mdmemory.files.changes import Change, Delete
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.proposals import accept, edit, find_proposal, list_proposals, reject
+from mdmemory.folder.proposals.proposal import _measured
 from mdmemory.folder.proposals.queue import places as places_of
 from mdmemory.folder.purge import purge
 
@@ -215,21 +216,26 @@ async def test_a_merge_is_not_forgetting(tmp_path: Path) -> None:
     assert (tmp_path / ".mdmemory/tombstones").read_text().count("\n") == 1
 
 
+ABSENT = [["absent.md", None, "x"]]
+
+
 async def test_a_damaged_queue_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     """D2: lines of the queue that can't be read are passed over, and one whose paths lead elsewhere can't be accepted."""
     folder = tea(tmp_path)
     proposal = await waiting(folder, MERGE)
     queue = tmp_path / ".mdmemory/proposals"
-    forged = {"id": "f" * 8, "kind": "merge", "at": "2026-11-30T00:00:00+00:00", "reason": "x"}
+    forged = {"id": "f" * 8, "kind": "merge", "at": "2026-11-30T00:00:00+00:00", "reason": "x", "files": ABSENT}
     lines = [
         {**forged, "files": [["../out.md", None, "x"]]},
         {**forged, "id": "e" * 8, "files": [[".mdmemory/log.jsonl", None, "x"]]},
         {**forged, "files": 1}, {**forged, "at": "soon", "files": []}, {**forged, "kind": "burn", "files": []}, [1],
-        {**forged, "id": "d" * 8, "files": []},
+        {**forged, "id": "d" * 8, "files": []}, {**forged, "id": "c" * 8, "at": "0001-01-01T00:00:00+14:00"},
+        {**forged, "id": "c" * 8, "files": [["a.md", None, "\ud800"]]}, {**forged, "id": "c" * 8, "reason": "\ud800"},
+        {**forged, "id": "c" * 8, "kind": "retire", "files": [["a.md", None, None]]}, {**forged, "id": ""},
     ]  # fmt: skip
     queue.write_bytes(queue.read_bytes() + b"\xff\n{\n" + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     found = {each.id for each in await list_proposals(folder)}
-    assert proposal.id in found and not found & {"d" * 8}
+    assert found == {proposal.id, "f" * 8, "e" * 8}
     for id in found - {proposal.id}:
         with pytest.raises(InvalidPath):
             await accept(folder, id, force=True)
@@ -246,3 +252,17 @@ async def test_a_queue_that_is_full_takes_no_more(tmp_path: Path) -> None:
     await place.change(lambda queue: replace(queue, waiting=(*queue.waiting, *others)))
     with pytest.raises(InvalidArguments, match="100 proposals wait already"):
         await place.change(lambda queue: replace(queue, waiting=(*queue.waiting, replace(proposal, id="one more"))))
+
+
+async def test_a_proposal_is_compared_once(tmp_path: Path) -> None:
+    """D2: however often what waits is listed, shown and told, its texts are compared when they are new."""
+    folder = tea(tmp_path)
+    proposal = await waiting(folder, MERGE)
+    assert proposal.guard == "" and proposal.losses.lines
+    known = _measured.cache_info().misses
+    for _ in range(3):
+        (again,) = await list_proposals(folder)
+        assert again.as_json()["lost"]["lines"] and again.is_lossless in (True, False)
+    assert _measured.cache_info().misses == known
+    edited = await edit(folder, again, {"user/tea.md": (again.texts["user/tea.md"][1] or "") + "Or 90 degrees.\n"})
+    assert "90" in edited.losses.new and _measured.cache_info().misses == known + 1

@@ -52,6 +52,15 @@ def test_what_is_quoted_is_all_of_the_line(rest: str) -> None:
     assert changed == data.replace(f"PR #{rest.rstrip()}".encode(), quote(f"PR #{rest}".rstrip()).encode(), 1)
 
 
+async def test_a_value_that_begins_with_a_hash(tmp_path: Path) -> None:
+    """F1: of `name: #general`, which is an empty value to YAML, nothing but the quotes is new."""
+    data = b"\xef\xbb\xbf---\r\nname: #general  \r\ndescription:   #7 is open\r\ntype: user\r\n---\r\nBody."
+    folder = on_disk(tmp_path, {"b.md": data})
+    await fix(folder, await examine(folder))
+    assert visible(tmp_path)["b.md"] == data.replace(b"#general", b'"#general"').replace(b"#7 is open", b'"#7 is open"')
+    assert [each for each in await examine(folder) if each.is_fixable] == []
+
+
 async def test_a_copy_with_the_same_bytes_is_deleted(tmp_path: Path) -> None:
     """N6: only where a sync program's copy says nothing else; a person's edit of either, made meanwhile, saves it."""
     same, other = "a (conflicted copy 2024-01-05).md", "b (conflicted copy 2024-01-05).md"
@@ -64,6 +73,17 @@ async def test_a_copy_with_the_same_bytes_is_deleted(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(A)
     assert [finding.path for finding in await fix(folder, findings)] == [same]
     assert not (tmp_path / same).exists() and (tmp_path / other).exists()
+
+
+async def test_a_copy_that_goes_forgets_nothing(tmp_path: Path) -> None:
+    """D3: its file still says it all, so neither the name nor the messages it was drawn from are forgotten."""
+    data = memory("Home", "where the user lives", source="s1#m1")
+    folder = on_disk(tmp_path, {"home.md": data, "home (conflicted copy 2024-01-05).md": data})
+    assert "conflicted-copy" in {finding.code for finding in await fix(folder, await examine(folder))}
+    assert "home.md" in visible(tmp_path) and not (tmp_path / ".mdmemory/tombstones").exists()
+    update = told("Home", "Lives in Berlin.", path="home.md", action="update")
+    await drawn(folder, said("I moved to Berlin.", "Noted!", first=3), reply({**update, "sources": [1]}))
+    assert b"Berlin" in visible(tmp_path)["home.md"]
 
 
 async def test_the_index_is_mended_as_a_whole(tmp_path: Path) -> None:

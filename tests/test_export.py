@@ -40,7 +40,7 @@ async def with_a_conversation(root: Path) -> MemoryFolder:
     """The files, an index and a session of two messages."""
     folder = on_disk(root, FILES)
     await folder.apply([Create("added.md", memory("Added"))], "person", "test")
-    await folder.journals.append("monday", [new_message({"role": "user", "content": "Hi"}, "m1")])
+    await folder.journals.append("monday", [new_message({"role": "user", "content": "Hi", "id": "msg_7"}, "m1")])
     return folder
 
 
@@ -89,6 +89,7 @@ async def test_json_has_headers_bodies_and_etags(tmp_path: Path) -> None:
     assert whole["index"] == visible(tmp_path)["MEMORY.md"].decode()
     (conversation,) = whole["conversations"]
     assert conversation["session"] == "monday" and conversation["messages"][0]["content"] == "Hi"
+    assert (conversation["messages"][0]["id"], conversation["messages"][0]["own"]) == ("m1", {"id": "msg_7"}), "as `source` has it"
     assert whole["skipped"].keys() == {"latin.md"}
     assert json.loads((await export(folder, "json")).data)["conversations"] == []
 

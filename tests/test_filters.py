@@ -89,6 +89,27 @@ def test_conditions_compare_fields(where: dict[str, Any], places: list[int]) -> 
 
 
 @pytest.mark.parametrize(
+    ("value", "wanted", "is_equal"),
+    [
+        ("Nan", "nan", True),
+        ("12345678901234567890", 12345678901234567891, False),
+        ("12345678901234567890", "12345678901234567890", True),
+        ("infinity", "inf", False),
+        ("1_000", 1000, False),
+        ("0.1", 0.1, True),
+        (" 1e3", "1000.0", True),
+        ("1e999999999999999999999", 1, False),
+        (True, 1, True),
+    ],
+)
+def test_what_is_a_number(value: Any, wanted: Any, is_equal: bool) -> None:
+    """M4: numbers are compared to the last digit, and what only sounds like one, such as a person's name, is text."""
+    file = Filed("a.md", Header("A", "", fields={"key": value}), date(2024, 1, 1))
+    assert condition({"key": wanted})(file) is is_equal and condition({"key": {"ne": wanted}})(file) is not is_equal
+    assert condition({"key": {"gte": wanted, "lte": wanted}})(file) is is_equal
+
+
+@pytest.mark.parametrize(
     ("filters", "message"),
     [
         ({"colour": "red"}, "unknown filter colour; there are type"),

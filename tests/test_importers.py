@@ -129,6 +129,9 @@ def test_memories_of_mem0_keep_apart() -> None:
         "mem0:e5": "project/x.md",
     }
     assert reasons(plan).keys() == {"mem0:a1", "e.json[4]", "e.json[5]", "e.json[6]"}
+    alike = [remembered(f"0000-same-beginning-{number}", f"{'x' * 70} {number}", metadata={"type": ["odd"]}) for number in range(5)]
+    plan = plan_mem0({"e.json": as_json(alike)})
+    assert len({change.path for change in plan.files.values()}) == 5 and plan.left == [], "ids that begin alike keep apart, too"
 
 
 def test_a_conversation_of_chatgpt_is_the_branch_that_the_app_shows() -> None:

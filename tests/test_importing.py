@@ -11,6 +11,7 @@ from exports import as_json, chatgpt, node, remembered, walk
 from folders import everything, index_of, log_of, memory, on_disk, visible
 
 from mdmemory import Config, MemoryFolder, Mount, open_memory, read_only
+from mdmemory.care import importing
 from mdmemory.care.importers.chatgpt import plan_chatgpt
 from mdmemory.care.importers.markdown import plan_markdown
 from mdmemory.care.importers.mem0 import plan_mem0
@@ -43,6 +44,20 @@ async def test_twice_is_once(tmp_path: Path) -> None:
     before = everything(tmp_path)
     assert await bring(folder, NOTES) == dict.fromkeys(NOTES, "same")
     assert everything(tmp_path) == before
+
+
+async def test_what_was_imported_is_noted_however_much_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the last import wrote is kept in several files where one would be too large to be read back."""
+    monkeypatch.setattr(importing, "BASE_BYTES", 500)
+    folder = on_disk(tmp_path)
+    items = [remembered(f"id-{number}", f"Likes tea number {number}") for number in range(20)]
+    await remember(folder, *items)
+    assert len(list((tmp_path / ".mdmemory/import").iterdir())) > 3
+    before = everything(tmp_path)
+    assert {step.action for step in (await remember(folder, *items)).steps} == {"same"} and everything(tmp_path) == before
+    items[7] = remembered("id-7", "Likes coffee")
+    (changed,) = (step for step in (await remember(folder, *items)).steps if step.action != "same")
+    assert changed.action == "replace" and "Likes coffee" in (tmp_path / changed.path).read_text()
 
 
 async def test_a_dry_run_says_what_the_import_does_and_writes_nothing(tmp_path: Path) -> None:

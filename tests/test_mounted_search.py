@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from counting import CountingBackend
@@ -85,6 +86,20 @@ async def test_a_mount_has_limits_of_its_own(tmp_path: Path) -> None:
         assert len(await paths(memory_, "plum", limit=10)) == 6
         passages = await memory_.folder.search_passages("kiwi plum", limit=20)
         assert {passage.path for passage in passages} == set(found)
+
+
+@pytest.mark.parametrize("limits", [{"top_k": 1}, {"min_score": 0.9}])
+async def test_a_mount_with_limits_crowds_nobody_out(tmp_path: Path, limits: dict[str, Any]) -> None:
+    """C1: however many files of a mount with limits would come first, the files of others are found in their place."""
+    put(tmp_path, {f"docs/{n}.md": "# Kiwi\n\nkiwi kiwi\n" for n in range(260)})
+    put(tmp_path, {f"home/{n}.md": f"# Note\n\nkiwi {'among other fruit ' * 50}\n" for n in range(8)})
+    put(tmp_path, {"home/plum.md": f"# Note\n\nkiwi plum {'among other fruit ' * 80}\n"})
+    async with mounted(tmp_path, docs={"access": "read", **limits}) as memory_:
+        query = "kiwi" if "top_k" in limits else "kiwi plum"
+        found = await paths(memory_, query, limit=9)
+        assert len(found) == 9 and sum(path.startswith("docs/") for path in found) == limits.get("top_k", 0)
+        passages = await memory_.folder.search_passages(query, limit=9)
+        assert {passage.path for passage in passages} <= {*found, "plum.md"} and len(passages) == 9
 
 
 async def test_a_mount_is_silent_in_other_stages(tmp_path: Path) -> None:

@@ -96,6 +96,12 @@ def test_no_line_with_words_is_lost(lines: list[str]) -> None:
     assert {number for number, line in enumerate(lines, 1) if line.strip()} <= set(covered)
 
 
+def test_headings_alone_are_gone_through_once() -> None:
+    """A file of nothing but headings is one passage, and each is looked at once: else this would take hours."""
+    (unit,) = cut("# Heading\n\n" * 100_000)
+    assert (unit.line, unit.end_line) == (1, 199_999)
+
+
 def test_short_passages_borrow_from_their_neighbours() -> None:
     """A neighbour's word counts .3, .2 and .1 at distance 1, 2 and 3, less as the borrower is longer."""
     text = "\n\n".join(["boat", *("x" for _ in range(4))])

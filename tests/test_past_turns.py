@@ -73,16 +73,16 @@ async def test_what_is_offered_is_noted_though_the_model_fails(tmp_path: Path) -
     assert (found.offered, found.offered_count) == ((), 0) and [file.path for file in found.lexical] == ["user/home.md"]
 
 
-@pytest.mark.parametrize(("name", "kept"), [("f{}", past_turns.MAX_OFFERED), ("x" * 180 + "{}", 10)])
+@pytest.mark.parametrize(("name", "kept"), [("f{}", past_turns.MAX_OFFERED), ("x" * 180 + "{}", 10), ("茶" * 60 + "{}", 10)])
 async def test_so_many_are_noted_and_no_more(tmp_path: Path, name: str, kept: int) -> None:
     """H1: of many files the first are noted, and how many there were; a line stays small, however long their names are."""
     paths = tuple(f"{name.format(number)}.md" for number in range(100, 400))
-    picks = tuple(Pick(path, f"shares the words {'w' * 10_000}", "lexical", 0.5) for path in paths[:5])
+    picks = tuple(Pick(path, f"shares the words {'茶' * 10_000}", "lexical", 0.5) for path in paths[:5])
     async with open_memory(tmp_path / "memory") as ours:
-        note_turn(ours.folder, "s", TurnStatus(offered=paths, lexical=picks))
+        note_turn(ours.folder, "s", TurnStatus(offered=paths, lexical=picks, degraded="degraded: " + "茶" * 10_000))
         (found,) = last_turns(ours.folder)
         file = turns_file(ours.folder)
-        assert file is not None and file.stat().st_size < 5_000
+        assert file is not None and file.stat().st_size < 9_000
     assert (found.offered, found.offered_count, len(found.lexical)) == (paths[:kept], 300, 5)
 
 
@@ -110,7 +110,27 @@ async def test_the_latest_come_first_and_the_file_stays_small(tmp_path: Path, mo
             lines.write(b'\xff\n{"at": 1}\n[]\nnull\n{"torn')
         found = last_turns(ours.folder, limit=12)
         assert [turn.session for turn in found] == [f"s{number}" for number in range(99, 87, -1)]
-        assert list(file.parent.glob("*turns*")) == [file]
+        note_turn(ours.folder, "after", TurnStatus())
+        assert last_turns(ours.folder)[0].session == "after", "what was cut off takes nothing with it"
+        assert list(file.parent.glob("*turns*")) == [file] and stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+ODD = [{"waited_s": "long"}, {"files": [["a.md", "why", "model", "much", True]]}, {"hint_calls": ["x"]}, {"tokens": None},
+    {"at": 5}, {"selector_s": []}, {"at": "0001-01-01T00:00:00+14:00"}, {"offered_count": "x"}, {"files": [["a.md"]]}]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+async def test_a_line_of_other_types_is_passed_over(tmp_path: Path, odd: dict[str, object]) -> None:
+    """What stands in a line is what the page can show: else the line makes no sense."""
+    async with open_memory(tmp_path / "memory") as ours:
+        note_turn(ours.folder, "s", TurnStatus())
+        file = turns_file(ours.folder)
+        assert file is not None
+        line = json.loads(file.read_text())
+        naive = {**line, "at": "2026-01-01T00:00:00", "files": [[["a.md"], "why", "model", None, True]]}
+        file.write_text("".join(json.dumps({**line, **each}) + "\n" for each in ({}, odd, naive)) + "[" * 50_000)
+        naive_turn, found = last_turns(ours.folder)
+    assert found.session == "s" and naive_turn.at.tzinfo is not None and naive_turn.files[0].path == "['a.md']"
 
 
 async def test_many_processes_note_turns_at_once(tmp_path: Path) -> None:

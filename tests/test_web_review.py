@@ -86,9 +86,13 @@ def test_a_decision_is_on_what_was_seen(folder: Path) -> None:
         before = visible(folder)
         write(folder / "project/release.md", note("Releases", "when billing is released", "Something else.", kind="project"))
         assert visitor.post(path, {**visitor.form(path), "do": "accept", "force": "yes"}).status_code == 409
-        assert "can no longer be accepted" in visitor.get(path)
+        assert "can no longer be accepted" in visitor.get(path) and "<textarea" not in visitor.get(path)
+        late = visitor.post(path, {**visitor.form(path), "text.project/deploy.md": "late words"})
+        assert late.status_code == 409 and "late words</textarea>" in late.text
         assert visitor.post(path, {**visitor.form(path), "do": "reject"}).headers["location"] == "/review?note=rejected"
         assert "Nothing waits" in visitor.get("/review") and visible(folder).keys() == before.keys()
+        late = visitor.post(path, {**seen, "text.project/deploy.md": "later words"})
+        assert late.status_code == 404 and "later words</textarea>" in late.text
 
 
 def test_a_proposal_in_a_browser(open_tab: Open, folder: Path) -> None:

@@ -81,6 +81,15 @@ async def test_decided_at_the_very_moment(tmp_path: Path) -> None:
     assert [outcome.status for outcome in (await drawn(folder, talk, reply(update))).outcomes] == ["created"]
 
 
+async def test_what_is_too_large_to_wait(tmp_path: Path) -> None:
+    """M1: a file that is too large for the queue is left alone, which is said; it holds up nothing else."""
+    folder, talk = reviewed(tmp_path, {"user/big.md": note("Big", "green tea", body="green tea\n" * 200_000)}), list(TALK)
+    update = memory("Big", "Drinks green tea in Hangzhou.", action="update", path="user/big.md")
+    big, tea = (await drawn(folder, talk, reply(update, TEA))).outcomes
+    assert (big.status, tea.status) == ("dropped", "created") and "too large to wait" in big.reason
+    assert [each.title for each in await list_proposals(folder)] == ["add user/tea.md"] and pending(talk) == []
+
+
 async def test_two_sessions_at_once(tmp_path: Path) -> None:
     """A7: what two conversations bring at the same time waits, all of it."""
 

@@ -22,12 +22,13 @@ from mdmemory.agent.write_back import WriteBack
 from mdmemory.backends.local import LocalBackend
 from mdmemory.care.consolidate import consolidate
 from mdmemory.care.history import undo
-from mdmemory.errors import InvalidArguments, PermissionDenied
+from mdmemory.errors import InvalidArguments, InvalidMemoryFile, PermissionDenied
 from mdmemory.files.changes import Change
 from mdmemory.files.history import read_tombstones, rejection
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.proposals import accept, edit, find_proposal, list_proposals, reject
-from mdmemory.folder.proposals.queue import MAX_WAITING, places
+from mdmemory.folder.proposals.proposal import MAX_WAITING
+from mdmemory.folder.proposals.queue import places
 from mdmemory.folder.purge import purge
 
 
@@ -57,6 +58,19 @@ async def test_a_person_puts_it_in_other_words(tmp_path: Path) -> None:
     await edit(folder, home, {"user/home.md": (home.texts["user/home.md"][1] or "").replace("Hangzhou", "Hangzhou, by the lake")})
     await accept(folder, home.id)
     assert "by the lake" in (tmp_path / "user/home.md").read_text() and ", edited: " in log_of(tmp_path)[-2]["reason"]
+
+
+@pytest.mark.parametrize("old", ["---", "description: about Home", "type: user"])
+async def test_an_edit_that_could_not_be_accepted_is_refused(tmp_path: Path, old: str) -> None:
+    """F2: who breaks the frontmatter is told at once, and what waits stays as it was."""
+    folder = reviewed(tmp_path)
+    await drawn(folder, list(TALK), reply(HOME))
+    (home,) = await list_proposals(folder)
+    text = home.texts["user/home.md"][1] or ""
+    assert old in text
+    with pytest.raises(InvalidMemoryFile):
+        await edit(folder, home, {"user/home.md": text.replace(old, "")})
+    assert [each.texts for each in await list_proposals(folder)] == [home.texts] and visible(tmp_path) == {}
 
 
 async def test_what_is_rejected_is_not_drawn_again(tmp_path: Path) -> None:
@@ -94,7 +108,7 @@ async def test_the_next_extraction_goes_on_from_what_waits(tmp_path: Path) -> No
     waiting = {each.title: each for each in await list_proposals(folder)}
     assert list(waiting) == ["add user/home.md", "update user/pet.md", "add user/tea.md"]
     pet = waiting["update user/pet.md"]
-    assert pet.id == first["update user/pet.md"] and pet.origin == "conversation s1, s2" and pet.entries == ("s1#m1", "s2#m3")
+    assert pet.id != first["update user/pet.md"] and pet.origin == "conversation s1, s2" and pet.entries == ("s1#m1", "s2#m3")
     for proposal in waiting.values():
         await accept(folder, proposal)
     assert file(tmp_path, "user/pet.md").body.strip() == "A cat called Miso, four years old."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mdmemory")
 MAX_BYTES: Final = 400_000
 MAX_OFFERED: Final = 40  # paths that are noted of a turn
-MAX_OFFERED_CHARS: Final = 2_000  # of all these paths
+MAX_OFFERED_BYTES: Final = 2_000  # of all these paths
 MAX_REASON_CHARS: Final = 200
+MAX_DEGRADED_CHARS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,14 @@ def note_turn(folder: Folder, session: str, status: TurnStatus) -> None:
     )
     offered = {"lexical": lexical, "offered": _first(status.offered), "offered_count": len(status.offered)}
     offered = {key: value for key, value in offered.items() if value}
-    figures = {name: getattr(status, name) for name in ("hint_calls", "waited_s", "selector_s", "late", "tokens", "degraded")}
-    line = json.dumps({"at": datetime.now(UTC).isoformat(), "session": session, "files": files, **offered, **figures}) + "\n"
+    figures = {name: getattr(status, name) for name in ("hint_calls", "waited_s", "selector_s", "late", "tokens")}
+    figures["degraded"] = status.degraded and status.degraded[:MAX_DEGRADED_CHARS]
+    said = {"at": datetime.now(UTC).isoformat(), "session": session, "files": files, **offered, **figures}
+    line = json.dumps(said, ensure_ascii=False).encode(errors="backslashreplace")
     try:
         place = os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
         try:
-            os.write(place, line.encode())  # in one piece, as other processes add theirs
+            os.write(place, b"\n%b\n" % line)  # in one piece, as other processes add theirs, and apart from what was cut off
             size = os.fstat(place).st_size
         finally:
             os.close(place)
@@ -117,26 +121,42 @@ def turns_file(folder: Folder) -> Path | None:
 def _turn(line: bytes) -> PastTurn | None:
     try:
         said: Mapping[str, Any] = json.loads(line)
-        files = tuple(ChosenFile(*file) for file in said["files"])
-        lexical = tuple(ChosenFile(*file) for file in said.get("lexical", ()))
-        offered, count = tuple(map(str, said.get("offered", ()))), int(said.get("offered_count", 0))
-        at, calls = datetime.fromisoformat(said["at"]), tuple(said["hint_calls"])
-        rest = {name: said[name] for name in ("session", "waited_s", "selector_s", "late", "tokens", "degraded")}
-        return PastTurn(at=at, files=files, hint_calls=calls, lexical=lexical, offered=offered, offered_count=count, **rest)
-    except (ValueError, TypeError, LookupError):
+        return PastTurn(
+            at=datetime.fromisoformat(said["at"]).astimezone(UTC),
+            session=str(said["session"]),
+            files=tuple(_chosen(*file) for file in said["files"]),
+            hint_calls=tuple(map(int, said["hint_calls"])),
+            waited_s=float(said["waited_s"]),
+            selector_s=None if said["selector_s"] is None else float(said["selector_s"]),
+            late=bool(said["late"]),
+            tokens=int(said["tokens"]),
+            degraded=None if said["degraded"] is None else str(said["degraded"]),
+            lexical=tuple(_chosen(*file) for file in said.get("lexical", ())),
+            offered=tuple(map(str, said.get("offered", ()))),
+            offered_count=int(said.get("offered_count", 0)),
+        )
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
         return None
+
+
+def _chosen(path: str, reason: str, source: str, score: float | None, is_given: bool) -> ChosenFile:
+    return ChosenFile(str(path), str(reason), str(source), None if score is None else float(score), bool(is_given))
 
 
 def _first(paths: Sequence[str]) -> list[str]:
     """As many of the first paths as are noted."""
-    ends = accumulate(map(len, paths[:MAX_OFFERED]))
-    return [path for path, end in zip(paths, ends, strict=False) if end <= MAX_OFFERED_CHARS]
+    ends = accumulate(len(path.encode(errors="surrogatepass")) for path in paths[:MAX_OFFERED])
+    return [path for path, end in zip(paths, ends, strict=False) if end <= MAX_OFFERED_BYTES]
 
 
 def _shorten(file: Path) -> None:
     """Keep the later half; what another process adds meanwhile may be lost."""
     _, _, kept = file.read_bytes()[-MAX_BYTES // 2 :].partition(b"\n")
-    new = file.with_name(f"{file.name}.{os.getpid()}")
-    new.write_bytes(kept)
-    new.chmod(0o600)
-    new.replace(file)
+    place, name = tempfile.mkstemp(prefix=f"{file.name}.", dir=file.parent)  # which others can't read, from the first byte on
+    try:
+        with open(place, "wb") as new:
+            new.write(kept)
+        os.replace(name, file)
+    except OSError:
+        os.unlink(name)
+        raise

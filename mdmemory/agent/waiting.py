@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from mdmemory.errors import Conflict
+from mdmemory.errors import Conflict, InvalidMemoryFile
 from mdmemory.folder.any_folder import Folder, parts_of
-from mdmemory.folder.proposals.proposal import Kind, Proposal, Texts, extractor_of, id_of
-from mdmemory.folder.proposals.queue import MAX_WAITING, Place, Queue, full
+from mdmemory.folder.proposals.proposal import MAX_WAITING, Proposal, Texts, extractor_of, id_of, kind_of, line_of
+from mdmemory.folder.proposals.queue import MAX_BYTES, Place, Queue, full
 from mdmemory.folder.settle import Settled
 from mdmemory.recall.tokens import tokens
 
@@ -72,7 +72,9 @@ def _open(queue: Queue) -> list[Proposal]:
 
 
 class Proposing:
-    """What is to wait from now on: what touches the same files is one proposal, with what waited before.
+    """What is to wait from now on: what touches the same files is one proposal, with what waited before, under a new id.
+
+    So a person who says yes or no to an id has seen all that it says.
 
     Args:
         folder: the home.
@@ -106,8 +108,8 @@ class Proposing:
         reasons = [*(each.reason for each in joined), " ".join(reason.encode(errors="replace").decode().split())]
         sessions = [name for each in joined for name in each.sessions if name != self._session]
         proposal = Proposal(
-            joined[0].id if joined else id_of(_kind(texts), texts),
-            _kind(texts),
+            id_of(kind_of(texts), texts),
+            kind_of(texts),
             "; ".join(dict.fromkeys(reasons))[:MAX_REASON_CHARS],
             texts,
             at=min((each.at for each in joined), default=datetime.now(UTC)),
@@ -115,6 +117,8 @@ class Proposing:
             sessions=tuple(dict.fromkeys([*sessions, self._session])),
             entries=tuple(dict.fromkeys([*(entry for each in joined for entry in each.entries), *entries])),
         )
+        if len(line_of(proposal, "")) > MAX_BYTES // 2:
+            raise InvalidMemoryFile(next(iter(files)), "with it, the file is too large to wait for a person; save it by hand")
         await self._folder.apply(proposal.changes, extractor_of(self._session), "", dry_run=True)
         self._all = [*(each for each in self._all if each not in joined), proposal]
 
@@ -161,8 +165,3 @@ def _before(path: str, texts: Texts, before: Mapping[str, bytes]) -> str | None:
 
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
-
-
-def _kind(texts: Texts) -> Kind:
-    is_new = {before is None for before, _ in texts.values()}
-    return "supersede" if len(is_new) > 1 else "add" if is_new == {True} else "update"

@@ -110,7 +110,7 @@ def _memory(path: str, text: str, file: File) -> dict[str, Any]:
 
 
 def _conversation(session: str, file: File) -> dict[str, Any]:
-    messages = [{"id": said.id, "at": _iso(said.at), **said.data} for said in parse_journal(file.data).messages]
+    messages = [said.as_json(_iso(said.at)) for said in parse_journal(file.data).messages]
     return {"session": session, "messages": messages}
 
 

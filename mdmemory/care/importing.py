@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Literal
 
 from mdmemory.backends.paths import collision_key
-from mdmemory.backends.protocol import File, FileProblem, Put, etag_of
+from mdmemory.backends.protocol import MAX_FILE_BYTES, File, FileProblem, Put, etag_of
 from mdmemory.care.importers.plan import Conversation, Left, Plan
 from mdmemory.care.importers.secret import named_by, names_its_source, without_secrets
 from mdmemory.care.progress import Progress, unseen
@@ -25,6 +25,8 @@ from mdmemory.folder.any_folder import Folder, backends_of, home_only
 from mdmemory.folder.known import INDEX
 
 AUTHOR = "import"
+BASE_BYTES = MAX_FILE_BYTES // 2
+BASE_FILES = 32
 Action = Literal["create", "replace", "merge", "same", "kept", "conflict"]
 
 
@@ -96,7 +98,7 @@ async def import_plan(folder: Folder, kind: str, plan: Plan, *, dry_run: bool = 
     if plan.conversations and not home.config.journal:
         raise ConfigError("Conversations go into the journal, which the settings switch off: set journal to true for the import.")
     await home.refresh()
-    place = f".mdmemory/import/{sha256(kind.encode()).hexdigest()[:16]}.json"
+    place = f".mdmemory/import/{sha256(kind.encode()).hexdigest()[:16]}"
     base = await _read_base(home, place)
     wanted, left = without_secrets(plan, home.config.secrets)
     decided = await _Decisions.of(home, base, wanted)
@@ -226,17 +228,31 @@ async def _hear(
     return tuple(heard), tuple(left)
 
 
+def _base_files(place: str) -> list[str]:
+    """Where a base may be: in so many files, as each has its bounds; the later ones only when there is so much."""
+    return [f"{place}{f'-{number}' if number else ''}.json" for number in range(BASE_FILES)]
+
+
 async def _read_base(home: Folder, place: str) -> _Base:
-    found = (await backends_of(home)[""].read({place: None}))[place]
-    if not isinstance(found, File):
-        return {}
-    try:
-        return {str(key): _Was(str(path), str(etag)) for key, (path, etag) in json.loads(found.data).items()}
-    except (ValueError, TypeError, AttributeError):
-        return {}  # as if nothing had been imported: what differs is a conflict
+    base = dict[str, _Was]()
+    for found in (await backends_of(home)[""].read(dict.fromkeys(_base_files(place)))).values():
+        if isinstance(found, File):
+            try:
+                base |= {str(key): _Was(str(path), str(etag)) for key, (path, etag) in json.loads(found.data).items()}
+            except (ValueError, TypeError, AttributeError):
+                continue  # as if this had not been imported: what differs is a conflict
+    return base
 
 
 async def _write_base(home: Folder, place: str, before: _Base, base: _Base) -> None:
-    if base != before:
-        kept = {key: [was.path, was.etag] for key, was in sorted(base.items())}
-        await backends_of(home)[""].commit(uuid.uuid4().hex, [Put(place, json.dumps(kept, ensure_ascii=False).encode())])
+    if base == before:
+        return
+    parts, size = list[dict[str, list[str]]]([{}]), 0
+    for key, was in sorted(base.items()):
+        more = len(json.dumps({key: [was.path, was.etag]}))
+        if size + more > BASE_BYTES:
+            parts, size = [*parts, {}], 0
+        parts[-1][key], size = [was.path, was.etag], size + more
+    data = [json.dumps(part, ensure_ascii=False).encode() for part in parts]
+    ops = [Put(path, each) for path, each in zip(_base_files(place), data, strict=False)]
+    await backends_of(home)[""].commit(uuid.uuid4().hex, ops)

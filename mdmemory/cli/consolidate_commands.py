@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mdmemory.cli.tables import print_diff, print_note, print_table, progress
-from mdmemory.cli.terminal import asking, command_on, folder_option, json_option, one_line, opened, print_json, require_folder, run
+from mdmemory.cli.terminal import (
+    asking,
+    command_on,
+    failure,
+    folder_option,
+    json_option,
+    one_line,
+    opened,
+    print_json,
+    require_folder,
+    run,
+)
 from mdmemory.errors import MdmemoryError
 
 if TYPE_CHECKING:
@@ -172,20 +188,22 @@ async def _walk(folder: Folder, waiting: Sequence[Proposal], answer: _Answer) ->
                     proposal = await _decide(folder, proposal, choice, answer)
             except MdmemoryError as error:
                 click.echo(one_line(str(error)), err=True)
+            except click.ClickException as error:
+                click.echo(error.message, err=True)
         click.echo()
 
 
 async def _decide(folder: Folder, proposal: Proposal, decision: str, answer: _Answer) -> Proposal:
     """Accept, reject or edit it; the proposal as it is then."""
-    from mdmemory.folder.proposals import accept, edit, reject
+    from mdmemory.folder.proposals import accept, reject
 
     if decision == "reject":
         await reject(folder, proposal)
         answer.tell({"rejected": proposal.id}, f"Rejected {proposal.id}; the files stay as they are.")
     elif decision == "edit":
-        if texts := _edited(proposal):
-            proposal = await edit(folder, proposal, texts)
-        answer.tell(proposal.as_json(), f"Edited {proposal.id}; it waits to be accepted." if texts else "Nothing was edited.")
+        before, proposal = proposal, await _edited(folder, proposal)
+        told = "Nothing was edited." if proposal == before else f"Edited {proposal.id}; it waits to be accepted."
+        answer.tell(proposal.as_json(), told)
     else:
         force = answer.yes or (bool(proposal.guard) and _is_sure(proposal, answer))
         event = (await accept(folder, proposal, force=force)).commit_id
@@ -205,16 +223,39 @@ def _is_sure(proposal: Proposal, answer: _Answer) -> bool:
         return click.confirm(f"{one_line(proposal.guard)}. Accept it all the same?")
 
 
-def _edited(proposal: Proposal) -> dict[str, str]:
-    """What a person makes of the texts; those that were not saved are left out."""
-    from mdmemory.files.memory_file import decode
+async def _edited(folder: Folder, proposal: Proposal) -> Proposal:
+    """The proposal with what a person makes of its texts. When that can't be taken, their text stays in a file.
 
-    texts = {}
-    for path, (_, after) in proposal.texts.items():
-        data = None if after is None else click.edit(after.encode(), extension=".md")
-        if data is not None and (text := decode(path, data)) != after:
-            texts[path] = text
-    return texts
+    Raises:
+        ClickException: says where.
+    """
+    from mdmemory.errors import InvalidMemoryFile
+    from mdmemory.files.memory_file import decode
+    from mdmemory.folder.proposals import edit
+
+    texts = {path: after for path, (_, after) in proposal.texts.items() if after is not None}
+    place = Path(tempfile.mkdtemp(prefix="mdmemory-"))
+    names = {path: re.sub(r"[^\w.-]", "-", PurePosixPath(path).name) for path in texts}
+    drafts = {path: place / f"{number}-{name}" for number, (path, name) in enumerate(names.items(), 1)}
+    for path, draft in drafts.items():
+        draft.write_bytes(texts[path].encode())
+    while True:
+        for draft in drafts.values():
+            click.edit(filename=os.fspath(draft))
+        try:
+            typed = {path: decode(path, draft.read_bytes()) for path, draft in drafts.items()}
+            typed = {path: text for path, text in typed.items() if text != texts[path]}
+            proposal = await edit(folder, proposal, typed) if typed else proposal
+        except MdmemoryError as error:
+            if isinstance(error, InvalidMemoryFile) and sys.stdin.isatty():
+                click.echo(one_line(str(error)), err=True)
+                with asking():
+                    is_again = click.confirm("Edit it again?", default=True, err=True)
+                if is_again:
+                    continue
+            raise failure(f"{one_line(str(error))} Nothing was changed; your text is in {place}.") from error
+        shutil.rmtree(place)
+        return proposal
 
 
 def _show(proposal: Proposal) -> None:
@@ -228,7 +269,7 @@ def _show(proposal: Proposal) -> None:
     told += [("", f"reworded: {reworded} line{'s' * (reworded != 1)}")] if reworded else []
     told += [("", f"words that no file will have: {', '.join(losses.words)}")] if losses.words else []
     told += [("", f"speaks against it: {proposal.guard}")] if proposal.guard else []
-    told += [("", f"out of date: {proposal.stale}")] if proposal.stale else []
+    told += [("", f"out of date: {proposal.stale}; {proposal.way_on}")] if proposal.stale else []
     click.echo()
     for where, text in told:
         click.echo(one_line(f"{where} {text}" if where else text))

@@ -37,7 +37,7 @@ async def journal(session: str | None, folder: str, last: int | None, as_json: b
     if not messages:
         raise failure(f"There is no conversation {session!r} in {folder}. `{command_on('journal', folder)}` lists what is there.")
     if as_json:
-        print_json([_as_json(message) for message in messages])
+        print_json([message.as_json(message.at.isoformat()) for message in messages])
         return
     with paged():
         for message in messages:
@@ -69,8 +69,8 @@ def _spoken(message: Message) -> str:
     return "\n".join([*([message.text] if message.text else []), *more])
 
 
-def _as_json(message: Message) -> dict[str, Any]:
-    return {"id": message.id, "at": message.at.isoformat(), **message.data}
+def _of_session(session: str, message: Message) -> dict[str, Any]:
+    return {"session": session} | message.as_json(message.at.isoformat()) | {"session": session}
 
 
 @click.command()
@@ -98,7 +98,7 @@ async def context(query: tuple[str, ...], folder: str, as_json: bool, **wanted: 
         )
     if as_json:
         parts = {"window": found.window, "recalled": found.recalled}
-        shown = {name: [{"session": said.session, **_as_json(said.message)} for said in part] for name, part in parts.items()}
+        shown = {name: [_of_session(said.session, said.message) for said in part] for name, part in parts.items()}
         print_json({**shown, "text": str(found), "tokens": found.tokens})
     elif found.window or found.recalled:
         text = str(found)

@@ -64,6 +64,12 @@ class Message:
         """Who speaks: user, assistant, tool or another."""
         return str(self.data["role"])
 
+    def as_json(self, at: str) -> dict[str, Any]:
+        """As one object, with the time as given; an `id` or `at` that the message has of its own is under `own`."""
+        rest = {key: value for key, value in self.data.items() if key not in ("id", "at")}
+        own = {key: self.data[key] for key in ("id", "at") if key in self.data}
+        return {"id": self.id, "at": at, **rest, **({"own": own} if own else {})}
+
     @property
     def text(self) -> str:
         """What is said: the content, or its parts that are text."""

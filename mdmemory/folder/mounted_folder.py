@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -22,18 +22,20 @@ from mdmemory.files.changes import Change, Delete
 from mdmemory.folder.catalogs import Catalogs, Joined, joined
 from mdmemory.folder.known import Known
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.folder.mounts import Part, called, place_of
+from mdmemory.folder.mounts import Part, called, place_of, within_limits
 from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, check_reading, nobody
 from mdmemory.folder.routing import Router, apply_steps
 from mdmemory.folder.search import Search
 from mdmemory.folder.settle import Applied
 from mdmemory.recall.cache import CACHE_ERRORS
 from mdmemory.recall.filters import Filters, mount_name
+from mdmemory.recall.postings import MAX_CANDIDATES
 from mdmemory.recall.ranking import Match, RankedPassage
 
 logger = logging.getLogger("mdmemory")
 T = TypeVar("T")
 WIDE = 200  # how far a search looks for files of other mounts, when one's are limited
+EVERY = 2 * MAX_CANDIDATES  # what it looks at of a mount, at most
 
 
 class MountedFolder:
@@ -196,15 +198,15 @@ class MountedFolder:
         Raises:
             InvalidArguments: a filter or a mount that there is not.
         """
-        count, found = Counter[str](), list[Match]()
-        most = max(limit, WIDE) if self._limits and limit > 0 else limit
-        for match in await self._found(lambda search: search.files(query, most, filters), filters):
-            prefix = owner(match.path, self._parts)
-            mount = self._limits.get(prefix)
-            if mount is None or (match.score >= mount.min_score and count[prefix] < (mount.top_k or WIDE)):
-                count[prefix] += 1
-                found.append(match)
-        return found[: max(0, limit)]
+        if not self._limits or limit <= 0:
+            return await self._found(lambda search: search.files(query, limit, filters), filters)
+        found = list[Match]()
+        for most in (max(limit, WIDE), limit + EVERY * len(self._shown)):  # one mount's files may be all of the first
+            matches = await self._found(partial(Search.files, query=query, limit=most, filters=filters), filters)
+            found = within_limits(matches, self._limits, self._parts)
+            if len(found) >= limit or len(matches) < most:
+                break
+        return found[:limit]
 
     async def search_passages(self, query: str, *, limit: int = 10, **filters: Unpack[Filters]) -> list[RankedPassage]:
         """Passages of the files that `search` finds, best first.
@@ -215,8 +217,7 @@ class MountedFolder:
         if not self._limits:
             return await self._found(lambda search: search.passages(query, limit, filters), filters)
         allowed = {match.path for match in await self.search(query, limit=WIDE, **filters)}
-        found = await self._found(lambda search: search.passages(query, max(limit, WIDE), filters), filters)
-        return [passage for passage in found if passage.path in allowed][: max(0, limit)]
+        return await self._found(lambda search: search.passages(query, limit, filters, allowed), filters)
 
     async def _found(self, ask: Callable[[Search], Awaitable[list[T]]], filters: Filters) -> list[T]:
         names = [mount_name(prefix) for prefix in self._shown]

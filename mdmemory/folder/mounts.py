@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import get_args
@@ -16,6 +17,7 @@ from mdmemory.folder.known import is_markdown
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.permissions import Place, Right
 from mdmemory.recall.filters import mount_name
+from mdmemory.recall.ranking import Match
 
 RIGHTS: tuple[Right, ...] = get_args(Right)
 
@@ -102,6 +104,22 @@ def checked_prefix(prefix: str, others: Iterable[str]) -> str:
     if twin := next((other for other in others if collision_key(other) == collision_key(f"{name}/")), None):
         raise ConfigError(f"{prefix!r} would be taken for the mount {twin}; choose clearly different prefixes.")
     return f"{name}/"
+
+
+def within_limits(matches: Iterable[Match], limits: Mapping[str, Mount], prefixes: Collection[str]) -> list[Match]:
+    """The matches that their mounts let through: at most `top_k` of each, none below its `min_score`.
+
+    Args:
+        limits: the mounts that have limits, by prefix.
+    """
+    count, found = Counter[str](), list[Match]()
+    for match in matches:
+        prefix = owner(match.path, prefixes)
+        mount = limits.get(prefix)
+        if mount is None or (match.score >= mount.min_score and (mount.top_k is None or count[prefix] < mount.top_k)):
+            count[prefix] += 1
+            found.append(match)
+    return found
 
 
 def scope(location: str, *names: str) -> str:

@@ -57,9 +57,15 @@ class Search:
                 ranked = sorted(given, key=lambda item: -item.score)
         return [self._match(item) for item in ranked[: max(0, limit)]]
 
-    async def passages(self, query: str, limit: int, filters: Filters) -> list[RankedPassage]:
-        """The passages that answer, best first."""
+    async def passages(self, query: str, limit: int, filters: Filters, only: AbstractSet[str] | None = None) -> list[RankedPassage]:
+        """The passages that answer, best first.
+
+        Args:
+            only: of these files; None for all.
+        """
         allowed = self._allowed(filters)
+        if only is not None:
+            allowed = only if allowed is None else allowed & only
         similar = await self._similar(query, allowed)
         recall = await self._catalog.for_query(query, limit, allowed, similar or ())
         found = recall.rank_passages(query, limit=limit, allowed=allowed, similar=similar)

@@ -5,10 +5,12 @@ Filters come before ranking, so that the only file that passes is found however 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, TypedDict
@@ -66,6 +68,7 @@ class Filed:
         return fields[name] if name in fields else getattr(self.header, name, None) if name in _HEADER_FIELDS else None
 
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _HEADER_FIELDS = ("name", "description", "type", "pinned", "tags", "source")
 
 
@@ -232,10 +235,21 @@ def _ordered(value: Any, wanted: Any) -> int | None:
 
 def _comparable(value: Any, wanted: Any) -> tuple[Any, Any]:
     """Both as numbers if both are, else as text: frontmatter knows text only, and ISO dates sort as text."""
+    one, other = _number(value), _number(wanted)
+    if one is not None and other is not None:
+        return one, other
+    return str(value).casefold(), str(wanted).casefold()
+
+
+def _number(value: Any) -> Decimal | None:
+    """The number that a value is, exactly: ids may have many digits, and a person may be called Nan."""
+    text = str(int(value) if isinstance(value, bool) else value).strip()
+    if not _NUMBER.fullmatch(text):
+        return None
     try:
-        return float(value), float(wanted)
-    except (TypeError, ValueError):
-        return str(value).casefold(), str(wanted).casefold()
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond all bounds
+        return None
 
 
 def _contains(value: Any, wanted: Any) -> bool:

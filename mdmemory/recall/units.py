@@ -82,17 +82,18 @@ def _turns(lines: Sequence[str], labels: dict[int, tuple[str, str]]) -> Iterator
 
 def _paragraphs(lines: Sequence[str], number: int) -> Iterator[Unit]:
     """Blocks between blank lines, and the items of a list; a heading belongs to what follows it."""
-    start, block, fenced = number, list[str](), False
+    start, block, fenced, says = number, list[str](), False, False  # whether there is more in the block than headings
     for n, line in enumerate(lines, number):
         is_fence = bool(_FENCE.match(line))
         ends = not fenced and (not line.strip() or _ITEM.match(line) or _HEADING.match(line))
-        if ends and any(part.strip() and not _HEADING.match(part) for part in block):
+        if ends and says:
             yield Unit(start, start + len(block) - 1, "\n".join(block))
-            block = []
+            block, says = [], False
         fenced ^= is_fence
         if line.strip() or block:
             start = start if block else n
             block.append(line)
+            says = says or bool(line.strip() and not _HEADING.match(line))
     while block and not block[-1].strip():
         block.pop()
     if block:

@@ -78,4 +78,4 @@ async def _explain(request: Request, error: Exception) -> Response:
         status, text = error.status_code, error.detail
     else:
         status, text = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400), str(error)
-    return site_of(request).page("error", request, status, title="That did not work", text=text)
+    return site_of(request).page("error", request, status, title="That did not work", text=text, typed={})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from mdmemory.errors import InvalidReply
-from mdmemory.folder.proposals.proposal import Kind
+from mdmemory.folder.proposals.proposal import CONSOLIDATED, Kind
 from mdmemory.models import Reply, checked, parse_json
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
@@ -22,7 +22,7 @@ def _list(items: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 _FILE: Final = _object(path=_TEXT, name=_TEXT, description=_TEXT, body=_TEXT)
-_KIND: Final = {"type": "string", "enum": list(get_args(Kind))}
+_KIND: Final = {"type": "string", "enum": list(CONSOLIDATED)}
 SCHEMA: Final = _object(proposals=_list(_object(kind=_KIND, sources=_list(_TEXT), files=_list(_FILE), reason=_TEXT)))
 """The JSON Schema of a reply."""
 

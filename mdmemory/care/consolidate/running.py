@@ -93,11 +93,11 @@ async def _settled(place: Place, *, keep: bool) -> Queue:
     def tidied(queue: Queue) -> Queue:
         for each in queue.waiting:
             if place.is_in_place(each):
-                queue = queue.without(each.id, *each.when_accepted)
+                queue = queue.without(each, *each.when_accepted)
             elif each.stale and not each.sessions:  # what was drawn from a conversation is drawn only once
                 sources = set(each.sources.values())  # which may be asked about again, also where another file is in the way
                 asked_anew = tuple(one for one in queue.settled if one.status != "asked" or not one.etags & sources)
-                queue = Queue(queue.without(each.id).waiting, asked_anew)
+                queue = Queue(queue.without(each).waiting, asked_anew)
         there = {known.etag for known in place.part.files.values()}
         return replace(queue, settled=tuple(each for each in queue.settled if not each.etags.isdisjoint(there)))
 
@@ -128,7 +128,7 @@ class _Run:
         queue, _ = await place.read()
         made = list(self._drafts(cluster, suggestions, queue))
         asked = Settled(uuid.uuid4().hex[:8], "asked", cluster.etags)
-        await place.change(lambda queue: Queue((*_others(queue, made), *made), (*queue.settled, asked)))
+        await place.change(lambda queue: Queue((*queue.waiting, *_new_in(queue, made)), (*queue.settled, asked)))
         for proposal in made:
             if self.folder.config.consolidate == "apply" and proposal.is_lossless:
                 await self._apply(proposal)
@@ -183,9 +183,10 @@ class _Run:
         return proposal
 
 
-def _others(queue: Queue, made: Sequence[Proposal]) -> list[Proposal]:
-    ids = {proposal.id for proposal in made}
-    return [each for each in queue.waiting if each.id not in ids]
+def _new_in(queue: Queue, made: Sequence[Proposal]) -> list[Proposal]:
+    """Those that don't wait already: another run may have made them, and a person edited them."""
+    ids = {proposal.id for proposal in queue.waiting}
+    return [each for each in made if each.id not in ids]
 
 
 def prompt_of(folder: Folder, cluster: Cluster) -> str:

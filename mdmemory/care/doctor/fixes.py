@@ -59,7 +59,7 @@ async def _fixed(folder: MemoryFolder, files: Mapping[str, bytes], path: str, fi
         edit = _FIXES[finding.code]
         if edit is None:
             original = original_of(path)
-            return Delete(path, etag_of(before)) if original and files.get(original) == before else None
+            return Delete(path, etag_of(before), absorbed=True) if original and files.get(original) == before else None
         try:
             data = edit(folder, path, data, finding)
         except InvalidMemoryFile:
@@ -82,9 +82,10 @@ def quoted(folder: MemoryFolder, path: str, data: bytes, finding: Finding) -> by
     if parts is None or field is None:
         raise InvalidMemoryFile(path, "there is no such line", finding.line)
     rest = head[field.end :].split("\n", 1)[0]
-    value = f"{field.value}{rest.rstrip()}"
+    value = f"{field.value}{rest.rstrip()}".lstrip()
     end = field.end + len(rest.rstrip())
-    changed = encode(path, mark + text[: parts.start] + head[: field.start] + quote(value) + head[end:] + text[parts.end :])
+    start = field.start if field.value else end - len(value)
+    changed = encode(path, mark + text[: parts.start] + head[:start] + quote(value) + head[end:] + text[parts.end :])
     wanted = {each.key: each.value for each in fields} | {field.key: value}
     if parse(path, changed).header.fields != wanted:
         raise InvalidMemoryFile(path, "more than this value would change", finding.line)

@@ -76,10 +76,12 @@ def _remember(plan: Plan, kept: Mapping[str, Any], names: Mapping[str, str]) -> 
         key = f"{KIND}:memories{f'/{id}' if id else ''}"
         name = shortened(f"What Claude knew of {names.get(id) or id}" if id else "What Claude knew of the user", 100)
         kind, path = ("project", f"project/claude-{slug(names.get(id) or id)}.md") if id else ("user", "user/claude.md")
-        if key not in plan.files and plan.is_taken(path):
-            path = f"{path.removesuffix('.md')}-{slug(id)[:8]}.md"
         try:
-            plan.add(key, path, new_file(name, "what Claude remembered from conversations", kind, text, source=key))
+            plan.add(
+                key,
+                plan.free_path(key, path, id),
+                new_file(name, "what Claude remembered from conversations", kind, text, source=key),
+            )
         except InvalidMemoryFile as error:
             plan.leave(key, str(error))
 

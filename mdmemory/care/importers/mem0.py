@@ -38,9 +38,7 @@ def plan_mem0(files: Mapping[str, bytes]) -> Plan:
         except (InvalidMemoryFile, ValueError, RecursionError) as error:
             plan.leave(key, str(error))
             continue
-        if key not in plan.files and plan.is_taken(path):
-            path = f"{path.removesuffix('.md')}-{slug(str(id))[:8]}.md"
-        plan.add(key, path, data)
+        plan.add(key, plan.free_path(key, path, str(id)), data)
     return plan
 
 
@@ -49,7 +47,7 @@ def _file(key: str, item: Mapping[str, Any], is_shared: bool) -> tuple[str, byte
     text, more = item["memory"].strip(), dict(as_dict(item.get("metadata")))
     scopes = {scope: str(item[scope]) for scope in _SCOPES if isinstance(item.get(scope), (str, int)) and item[scope] != ""}
     user = scopes.get("user_id", "")
-    kind = more.pop("type") if more.get("type") in DEFAULT_TYPES else "user" if user else "project"
+    kind = more.pop("type") if as_text(more.get("type")) in DEFAULT_TYPES else "user" if user else "project"
     fields: dict[str, Any] = {"source": key}
     rest = {name: value for name, value in item.items() if name not in _TAKEN | _COMPUTED} | more
     if tags := [tag for tag in as_list(item.get("categories")) if isinstance(tag, str)]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 
 from mdmemory.backends.paths import check, collision_key
 from mdmemory.errors import InvalidArguments, InvalidMemoryFile, InvalidPath
 from mdmemory.files.changes import Create
 from mdmemory.files.journal import Message, file_of, new_message
 from mdmemory.files.memory_file import parse
+from mdmemory.files.naming import slug
 from mdmemory.folder.known import is_memory_path
 from mdmemory.folder.settle import check_change
 
@@ -72,6 +74,14 @@ class Plan:
     def is_taken(self, path: str) -> bool:
         """Whether a file of the plan has this path, or one that looks like it."""
         return collision_key(path) in self._taken
+
+    def free_path(self, key: str, path: str, id: str) -> str:
+        """A path for a file, with something of its id when another file of the plan has the one that was wanted."""
+        if key in self.files or not self.is_taken(path):
+            return path
+        stem = path.removesuffix(".md")
+        short = f"{stem}-{slug(id)[:8]}.md"
+        return f"{stem}-{sha256(key.encode(errors='surrogatepass')).hexdigest()[:16]}.md" if self.is_taken(short) else short
 
     def add(self, key: str, path: str, data: bytes) -> None:
         """Take in a file, or report why no memory may have it."""

@@ -10,14 +10,23 @@ from typing import Final
 from mdmemory.recall.tokens import tokens
 
 REWORDED: Final = 2 / 3  # of a line's words stand in the new text: then it is said there otherwise
-_ADDRESS: Final = re.compile(r"https?://[^\s)>\]\"'`]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\]\([^()\s]+\)")
+_ADDRESS: Final = re.compile(r"https?://[^\s)>\]\"'`]+|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+|\]\([^()\s]+\)")
 _LINK: Final = re.compile(rf"{_ADDRESS.pattern}|\[\[[^\[\]\n]+\]\]")
-_CODE: Final = re.compile(r"`+([^`\n]+)`+")
-_NUMBER: Final = re.compile(r"\w*\d\w*(?:[.,:/-]\w*\d\w*)*")
+_CODE: Final = re.compile(r"(?<!`)`++([^`\n]+)`+")
+_NUMBER: Final = re.compile(r"(?<!\w)\w*\d\w*(?:[.,:/-]\w*\d\w*)*")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _BEFORE_NAME: Final = re.compile(r"[\w,;('\"’-] ?\Z")  # else a sentence begins, which gives any word a capital
 _ALIASES: Final = re.compile(r"^aliases:.*$", re.MULTILINE)  # names for links, which say nothing
-_NOT: Final = re.compile(r"\b(?:not|never|no|none|nothing|without|except|unless)\b|n['’]t\b", re.IGNORECASE)
+_NOT: Final = re.compile(
+    r"\b(?:not|never|no|none|nothing|nobody|cannot|without|except|unless"
+    r"|nicht|kein\w*|nie|niemals|ohne|pas|jamais|sans|aucun\w*|nunca|jamás|sin|não|sem|nem|non|mai|senza"
+    r"|не|нет|нельзя|никогда|без)\b|n['’]t\b|[不没沒无無]|ない|なく|ません|않|못|없",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = re.compile(r"[.!?;](?:\s|\Z)|[\n。！？；]")
+_NEAR: Final = 80  # characters in which stands what is negated
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_PIPE: Final = re.compile(r"\s*\|\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +81,12 @@ def measure(
     new = _Text("\n".join(after), languages)
     lost = [line for path, text in before.items() for line in _lost_lines(path, text, new)]
     old = _Text("\n".join(before.values()), languages)
-    every = {_key(line) for text in before.values() for line in text.split("\n")} - {""}
-    gone = {_key(line.text) for line in lost if not line.is_reworded}
+    every = {key for text in before.values() for _, _, key, _ in _lines(text)} - {""}
+    gone = {key for key, line in lost if not line.is_reworded}
     details = tuple(dict.fromkeys(shown for kind, norm, shown in old.details if not new.has(kind, norm)))
     known = {detail.casefold() for detail in details}
     return Losses(
-        tuple(lost),
+        tuple(line for _, line in lost),
         details,
         tuple(word for word in rare if word not in known and not new.terms.issuperset(tokens(word, languages))),
         tuple(dict.fromkeys(shown for kind, norm, shown in new.details if not old.has(kind, norm))),
@@ -90,13 +99,15 @@ class _Text:
     """A text, and what can be looked up in it."""
 
     def __init__(self, text: str, languages: tuple[str, ...]) -> None:
-        self.keys = {_key(line) for line in text.split("\n")}
+        self.keys = {key for _, _, key, _ in _lines(text)}
         self.text, self.languages = (text := _ALIASES.sub("", text)), languages
         self.terms = set(tokens(text, languages))
         plain = _ADDRESS.sub(" ", text)  # what is part of an address is not said
         self.names = {word.casefold() for word in _WORD.findall(plain)} | set(tokens(plain, languages))
         self.numbers = set(map(_number, _NUMBER.findall(plain)))
-        self.details = list(details_of(text))
+        self.details = list(details_of(text, languages))
+        denied = (sentence for sentence in _SENTENCE.split(text) if _NOT.search(sentence))
+        self.denied = {term for sentence in denied for term in tokens(sentence, languages)}
 
     def has(self, kind: str, norm: str) -> bool:
         """Whether a detail stands in it."""
@@ -105,11 +116,11 @@ class _Text:
         if kind == "name":
             return norm in self.names or (bool(terms := set(tokens(norm, self.languages))) and terms <= self.names)
         if kind == "not":
-            return _NOT.search(self.text) is not None
+            return norm in self.denied
         return norm in self.text
 
 
-def details_of(text: str) -> Iterator[tuple[str, str, str]]:
+def details_of(text: str, languages: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
     """The numbers, dates, names, links, code and negations of a text: of what kind, by what it is compared, and as it stands."""
     for match in _LINK.finditer(text):
         link = match[0].removeprefix("](").rstrip(").,;") if match[0].startswith("](") else match[0].rstrip(".,;")
@@ -125,8 +136,19 @@ def details_of(text: str) -> Iterator[tuple[str, str, str]]:
         is_inside = _BEFORE_NAME.search(rest[max(0, match.start() - 2) : match.start()]) is not None
         if word[0].isupper() and (is_inside or (len(word) > 1 and word.isupper())):
             yield "name", word.casefold().removesuffix("'s").removesuffix("’s"), word
-    if negation := _NOT.search(rest):
-        yield "not", "not", negation[0]
+    yield from _negations(rest, languages)
+
+
+def _negations(text: str, languages: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    """Each negation with the word that it is said of: the next one in its sentence, or else the last one before."""
+    for sentence in _SENTENCE.split(text):
+        for found in _NOT.finditer(sentence):
+            rest = sentence[found.end() : found.end() + _NEAR]
+            after, before = tokens(rest, languages), tokens(sentence[max(0, found.start() - _NEAR) : found.start()], languages)
+            if after or before:
+                word = sentence[: found.start()][-_NEAR:].rpartition(" ")[2] if found[0][1:2] in ("'", "’") else ""
+                shown = f"{word}{found[0]}{rest}" if after else sentence[: found.end()]
+                yield "not", after[0] if after else before[-1], " ".join(shown.split()[:4] if after else shown.split()[-4:])
 
 
 def _number(text: str) -> str:
@@ -139,13 +161,31 @@ def _key(line: str) -> str:
     return key if key.strip("-*_=#>+`|: ") else ""
 
 
-def _lost_lines(path: str, text: str, new: _Text) -> Iterator[LostLine]:
+def _lines(text: str) -> Iterator[tuple[int, str, str, bool]]:
+    """Each line: its number, itself, as it is compared, and whether it is data, which can't be said in other words.
+
+    In a fence, what a line begins with counts, too.
+    """
+    fence = ""
     for number, line in enumerate(text.split("\n"), 1):
-        key = _key(line)
+        key, start = _key(line), _FENCE.match(line)
+        is_data = bool(fence) or key.startswith("|")
+        if start is not None and (not fence or (start[1].startswith(fence) and not line[start.end() :].strip())):
+            fence, is_data = "" if fence else start[1], False
+        elif fence and key:
+            key = line.rstrip()
+        elif is_data:
+            key = _PIPE.sub("|", key)
+        yield number, line, key, is_data
+
+
+def _lost_lines(path: str, text: str, new: _Text) -> Iterator[tuple[str, LostLine]]:
+    for number, line, key, is_data in _lines(text):
         if key and key not in new.keys:
             terms = set(tokens(key, new.languages))
-            is_said = len(terms & new.terms) >= REWORDED * len(terms)
-            yield LostLine(path, number, line.strip("\ufeff\r"), is_said and all(new.has(*each[:2]) for each in details_of(key)))
+            is_said = not is_data and len(terms & new.terms) >= REWORDED * len(terms)
+            is_said = is_said and all(new.has(*each[:2]) for each in details_of(key, new.languages))
+            yield key, LostLine(path, number, line.strip("\ufeff\r"), is_said)
 
 
 def _size(keys: Collection[str]) -> tuple[int, int]:

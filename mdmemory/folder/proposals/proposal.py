@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 from mdmemory.backends.protocol import etag_of
@@ -19,7 +20,9 @@ Kind = Literal["merge", "split", "rewrite", "retire", "add", "update", "supersed
 """The first four are of consolidation, the others of what is drawn from conversations."""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 DRAWN: Final[tuple[Kind, ...]] = ("add", "update", "supersede")
+CONSOLIDATED: Final[tuple[Kind, ...]] = tuple(kind for kind in KINDS if kind not in DRAWN)
 CONSOLIDATION: Final = "consolidation"
+MAX_WAITING: Final = 100  # in one folder
 Status = Literal["asked", "rejected", "accepted"]
 Texts = Mapping[str, tuple[str | None, str | None]]
 
@@ -108,11 +111,14 @@ class Proposal:
         return bool(self.stale)
 
     @property
+    def way_on(self) -> str:
+        """What a person can do once it is stale, in words."""
+        return f"reject it, {'and save by hand what of it still holds' if self.sessions else 'or consolidate anew'}"
+
+    @property
     def losses(self) -> Losses:
         """What is lost, and what is new."""
-        before = {path: text for path, (text, _) in self.texts.items() if text is not None}
-        after = [text for _, text in self.texts.values() if text is not None]
-        losses = measure(before, after, self.rare, self.languages)
+        losses = _measured(tuple(self.texts.items()), self.rare, self.languages)
         return replace(losses, new=()) if self.kind == "retire" or self.sessions else losses  # what is new is what was said
 
     @property
@@ -151,6 +157,18 @@ class Proposal:
         """What is noted then, so that no run proposes the same; of a conversation, the folder's tombstones name the entries."""
         return () if self.sessions else (Settled(self.id, "rejected", frozenset(self.sources.values())),)
 
+    def after(self, accepted: Proposal) -> Proposal:
+        """The same once one that it goes on from was accepted, whose changes are then no longer its own."""
+        if not (self.sessions and accepted.sessions and set(accepted.entries) <= set(self.entries)):
+            return self
+        done = accepted.texts
+        texts = {
+            path: (done[path][1], after) if path in done and done[path][0] == before else (before, after)
+            for path, (before, after) in self.texts.items()
+        }
+        texts = {path: (before, after) for path, (before, after) in texts.items() if before != after}
+        return replace(self, kind=kind_of(texts), texts=texts) if texts else self
+
     def as_json(self) -> dict[str, Any]:
         """For `review --json`."""
         losses = self.losses
@@ -176,9 +194,24 @@ class Settled:
     etags: frozenset[str]
 
 
+@lru_cache(maxsize=2 * MAX_WAITING)
+def _measured(
+    texts: tuple[tuple[str, tuple[str | None, str | None]], ...], rare: tuple[str, ...], languages: tuple[str, ...]
+) -> Losses:
+    """What is lost, which takes a second for ten large files: all that waits is measured once."""
+    before = {path: text for path, (text, _) in texts if text is not None}
+    return measure(before, [text for _, (_, text) in texts if text is not None], rare, languages)
+
+
 def extractor_of(session: str) -> str:
     """Who the history says made what was drawn from a conversation; what holds for agents, policies included, holds for it."""
     return f"agent:{session}/extractor"
+
+
+def kind_of(texts: Texts) -> Kind:
+    """The kind of a proposal that was drawn from conversations."""
+    is_new = {before is None for before, _ in texts.values()}
+    return "supersede" if len(is_new) > 1 else "add" if is_new == {True} else "update"
 
 
 def id_of(kind: Kind, texts: Texts) -> str:
@@ -202,8 +235,8 @@ def read_lines(data: bytes, prefix: str) -> Iterable[Proposal | Settled]:
     """What was written down; lines that don't parse are passed over."""
     for line in data.split(b"\n"):
         try:
-            entry = _read(json.loads(line), prefix) if line else None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            entry = _read(_value(line), prefix) if line else None
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
             continue
         if entry is not None:
             yield entry
@@ -216,7 +249,7 @@ def _read(value: Any, prefix: str) -> Proposal | Settled | None:
         case {"id": str(id), "kind": kind, "at": str(at), "reason": str(reason), "files": list(files)} if kind in KINDS:
             texts = {prefix + path: (_text(before), _text(after)) for path, before, after in files}
             rare, sessions, entries = (tuple(map(str, value.get(key, ()))) for key in ("rare", "sessions", "entries"))
-            if bool(sessions) != (kind in DRAWN):
+            if bool(sessions) != (kind in DRAWN) or not (id and texts) or (None, None) in texts.values():
                 return None
             when, run, edited = datetime.fromisoformat(at).astimezone(UTC), str(value.get("run", "")), value.get("edited") is True
             return Proposal(id, kind, reason, texts, rare, when, edited, run=run, sessions=sessions, entries=entries)
@@ -227,6 +260,18 @@ def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise TypeError("a text, or nothing")
+
+
+def _value(line: bytes) -> Any:
+    """What stands in a line.
+
+    Raises:
+        ValueError: it is no JSON, or has half of a character in it, which no file can hold.
+    """
+    value = json.loads(line)
+    if b"\\u" in line:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _bytes(text: str | None) -> bytes | None:

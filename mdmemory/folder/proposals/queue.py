@@ -16,9 +16,8 @@ from mdmemory.errors import Conflict, InvalidArguments, NotThere, PermissionDeni
 from mdmemory.files.history import PROPOSALS
 from mdmemory.folder.any_folder import Folder, parts_of
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.folder.proposals.proposal import Proposal, Settled, line_of, read_lines
+from mdmemory.folder.proposals.proposal import MAX_WAITING, Proposal, Settled, line_of, read_lines
 
-MAX_WAITING: Final = 100
 MAX_SETTLED: Final = 2_000
 MAX_BYTES: Final = MAX_FILE_BYTES - 500_000
 TRIES: Final = 20
@@ -31,18 +30,31 @@ class Queue:
     waiting: tuple[Proposal, ...] = ()
     settled: tuple[Settled, ...] = ()
 
-    def without(self, id: str, *settled: Settled) -> Queue:
-        """The same with a proposal out of the way, and how that was settled."""
-        return Queue(tuple(each for each in self.waiting if each.id != id), (*self.settled, *settled))
+    def without(self, proposal: Proposal, *settled: Settled) -> Queue:
+        """The same with a proposal out of the way, and how that was settled; what others made of it meanwhile stays."""
+        waiting = tuple(each for each in self.waiting if (each.id, each.texts) != (proposal.id, proposal.texts))
+        return Queue(waiting, (*self.settled, *settled))
 
-    def with_edited(self, proposal: Proposal) -> Queue:
-        """The same with a proposal as it is now.
+    def accepted(self, proposal: Proposal) -> Queue:
+        """The same once a proposal was accepted; what goes on from it does so from there."""
+        rest = self.without(proposal, *proposal.when_accepted)
+        return replace(rest, waiting=tuple(each.after(proposal) for each in rest.waiting))
+
+    def require(self, proposal: Proposal) -> None:
+        """See that a proposal waits as it was read.
 
         Raises:
             NotThere: it no longer waits.
+            Conflict: it says something else by now.
         """
-        if all(each.id != proposal.id for each in self.waiting):
-            raise NotThere(f"Proposal {proposal.id} was accepted or rejected meanwhile.")
+        now = next((each for each in self.waiting if each.id == proposal.id), None)
+        if now is None:
+            raise NotThere(f"Proposal {proposal.id} was accepted, rejected or added to meanwhile.")
+        if now.texts != proposal.texts:
+            raise Conflict(proposal.title, None, reason=f"Proposal {proposal.id} was edited meanwhile. Look at it again.")
+
+    def with_edited(self, proposal: Proposal) -> Queue:
+        """The same with a proposal as it is now."""
         return Queue(tuple(proposal if each.id == proposal.id else each for each in self.waiting), self.settled)
 
     def etags(self, *statuses: str) -> list[frozenset[str]]:
@@ -127,7 +139,11 @@ class Place:
 
 def full(queue: Queue) -> InvalidArguments:
     """The error that says that too much waits."""
-    return InvalidArguments(f"{len(queue.waiting)} proposals wait already. Accept or reject them first.")
+    number = len(queue.waiting)
+    if number == 0:
+        return InvalidArguments("This is too large to wait for a person. Nothing was proposed.")
+    waiting = "1 proposal waits" if number == 1 else f"{number} proposals wait"
+    return InvalidArguments(f"{waiting} already. Accept or reject some first.")
 
 
 def places(folder: Folder) -> list[Place]:

@@ -12,7 +12,7 @@ from mdmemory.errors import BackendError, Conflict, InvalidArguments, InvalidMem
 from mdmemory.files.memory_file import encode, parse
 from mdmemory.folder.any_folder import Folder
 from mdmemory.folder.proposals.proposal import Proposal
-from mdmemory.folder.proposals.queue import Place, find_proposal, places
+from mdmemory.folder.proposals.queue import Place, Queue, find_proposal, places
 from mdmemory.folder.settle import Applied
 from mdmemory.folder.tombstones import rejected
 
@@ -53,7 +53,7 @@ async def accept(folder: Folder, proposal: Proposal | str, *, force: bool = Fals
             raise
         applied = NOTHING
     try:
-        await place.change(lambda queue: queue.without(proposal.id, *proposal.when_accepted))
+        await place.change(lambda queue: queue.accepted(proposal))
     except (BackendError, InvalidArguments) as error:  # the files are as it wants them, so it counts as accepted
         logger.warning("it could not be noted that proposal %s was accepted: %s", proposal.id, error)
     return applied
@@ -66,11 +66,17 @@ async def reject(folder: Folder, proposal: Proposal | str) -> None:
 
     Raises:
         NotThere: it was accepted or rejected before, or there is none with this id.
+        Conflict: it was edited at the same time; nothing was changed.
         PermissionDenied, Unavailable, UnsafeFile
     """
     place, proposal = await _waiting(folder, proposal)
     marks = [rejected(proposal.id, datetime.now(UTC), proposal.entries)] if proposal.entries else []
-    await place.change(lambda queue: queue.without(proposal.id, *proposal.when_rejected), marks)
+
+    def rejected_in(queue: Queue) -> Queue:
+        queue.require(proposal)
+        return queue.without(proposal, *proposal.when_rejected)
+
+    await place.change(rejected_in, marks)
 
 
 async def edit(folder: Folder, proposal: Proposal | str, texts: Mapping[str, str]) -> Proposal:
@@ -85,8 +91,8 @@ async def edit(folder: Folder, proposal: Proposal | str, texts: Mapping[str, str
     Raises:
         NotThere: it was accepted or rejected before, or there is none with this id.
         InvalidArguments: a path that the proposal does not write.
-        InvalidMemoryFile: frontmatter that can't be read; nothing was changed.
-        Conflict: a source has changed since; nothing was changed.
+        InvalidMemoryFile: a text that could not be saved when it is accepted; nothing was changed.
+        Conflict: a source has changed since, or it was edited at the same time; nothing was changed.
         PermissionDenied, Unavailable, UnsafeFile
     """
     place, proposal = await _waiting(folder, proposal)
@@ -100,7 +106,13 @@ async def edit(folder: Folder, proposal: Proposal | str, texts: Mapping[str, str
         parse(path, encode(path, text))
     new = {path: (before, texts.get(path, after)) for path, (before, after) in proposal.texts.items()}
     edited = replace(proposal, texts=new, is_edited=True, run="")  # who has edited it has looked at it
-    await place.change(lambda queue: queue.with_edited(edited))
+    await folder.apply(edited.changes, edited.author, "", dry_run=True)
+
+    def edited_in(queue: Queue) -> Queue:
+        queue.require(proposal)
+        return queue.with_edited(edited)
+
+    await place.change(edited_in)
     return edited
 
 
@@ -114,6 +126,5 @@ async def _waiting(folder: Folder, proposal: Proposal | str) -> tuple[Place, Pro
 
 
 def _stale(proposal: Proposal) -> Conflict:
-    way = "and save by hand what of it still holds" if proposal.sessions else "or consolidate anew"
-    told = f"Proposal {proposal.id} is out of date: {proposal.stale}. Nothing was changed: reject it, {way}."
+    told = f"Proposal {proposal.id} is out of date: {proposal.stale}. Nothing was changed: {proposal.way_on}."
     return Conflict(next(iter(proposal.texts)), None, reason=told)
