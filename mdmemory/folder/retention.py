@@ -34,7 +34,7 @@ class Retention:
 
     def __init__(self, backend: Backend, config: Config) -> None:
         self._backend, self._config = backend, config
-        self._commits, self._has_begun = 0, False
+        self._commits, self._has_begun = 0, not getattr(backend, "is_atomic", False)  # others are looked at when they are opened
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, found: Mapping[str, File | FileProblem]) -> None:
@@ -48,7 +48,7 @@ class Retention:
         self._commits += 1
         if self._commits % EVERY_COMMITS == 0:
             self._start()
-        elif not self._has_begun:  # nothing was read when the folder was opened
+        elif not self._has_begun:
             self._has_begun = True
             self._task = asyncio.ensure_future(self._look())
 
