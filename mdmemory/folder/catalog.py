@@ -253,7 +253,7 @@ class Catalog:
         Args:
             version: as a scan told; without it the next scan looks again.
         """
-        before = self.headers.known(path)
+        before, told_ns = self.headers.known(path), mtime_ns
         mtime_ns = min(mtime_ns, time.time_ns())  # a clock that was ahead must not make a file the newest until then
         known, document = known_from(path, data, size, mtime_ns, (before.header or before.last_good) if before else None)
         self.versions.put(path, version)
@@ -261,7 +261,7 @@ class Catalog:
         try:
             with self.cache.changing():
                 if isinstance(self.recall, RemoteIndex):
-                    self.recall.put(path, document, mtime_ns, known.etag, size, as_text(known))
+                    self.recall.put(path, document, told_ns, known.etag, size, as_text(known))
                     return known
                 if not (is_same(before, known) and self.recall.touch(path, document, mtime_ns)):
                     self.recall.put(path, document, mtime_ns)

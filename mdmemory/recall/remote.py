@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection as Paths
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -43,9 +44,11 @@ class RemoteIndex:
         """Take in a file that was read; the backend is told before the next query.
 
         Args:
+            mtime_ns: as the backend told it, though its clock be ahead: with the size it says which bytes were read.
             header: what `Scan.notes` is to bring back.
         """
-        self._read[path] = Noted(path, etag, size, mtime_ns, header, *astuple(words_of(document, mtime_ns, self.languages)))
+        words = words_of(document, min(mtime_ns, time.time_ns()), self.languages)
+        self._read[path] = Noted(path, etag, size, mtime_ns, header, *astuple(words))
 
     def remove(self, path: str) -> None:
         """Forget a file, known or not: the backend does so by itself."""
