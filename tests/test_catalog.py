@@ -13,8 +13,9 @@ import pytest
 from folders import memory, on_disk
 
 from mdmemory import Config, open_memory
+from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.memory import MemoryBackend
-from mdmemory.backends.protocol import HEAD_BYTES, MAX_FILE_BYTES, Entry, File, FileProblem, Put, Range, Scan
+from mdmemory.backends.protocol import HEAD_BYTES, MAX_FILE_BYTES, Delete, Entry, File, FileProblem, Put, Range, Scan
 from mdmemory.errors import Unavailable
 from mdmemory.folder.catalog import AT_ONCE, Catalog
 from mdmemory.folder.known import MAX_RECALL_BYTES, as_text, from_text, is_memory_path, known_from
@@ -207,3 +208,16 @@ def test_what_is_known_outlasts_a_process(data: bytes) -> None:
     known, _ = known_from("a.md", data, len(data), 1)
     back = from_text("a.md", as_text(known))
     assert replace(back, problem=None) == replace(known, problem=None) and str(back.problem) == str(known.problem)
+
+
+async def test_what_went_while_the_cache_was_lost_is_forgotten(tmp_path: Path) -> None:
+    """What is deleted before a damaged cache is made anew is told as gone, and listed no more."""
+    for backend in (MemoryBackend(), LocalBackend(tmp_path)):
+        catalog = Catalog()
+        await backend.commit("", [Put("a.md", b"one"), Put("sub/b.md", b"two"), Put("c.md", b"three")])
+        await catalog.refresh(backend)
+        catalog.lose(Unavailable("damaged"))
+        await backend.commit("", [Delete("sub/b.md"), Put("c.md", b"four")])
+        changed = await catalog.refresh(backend)
+        assert set(changed) == {"sub/b.md", "c.md"} and changed["sub/b.md"][1] is None
+        assert set(catalog.files) == {"a.md", "c.md"} and await catalog.refresh(backend) == {}

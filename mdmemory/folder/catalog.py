@@ -74,8 +74,8 @@ class Catalog:
             self.versions.put(INDEX, NO_VERSION)  # its text is not in the cache
 
     def _begin_anew(self) -> None:
-        """Go on with an empty cache: every file is read again."""
-        self.cache, self.versions = self.cache.renewed(), Versions()
+        """Go on with an empty cache: every file is read again, and what was there and is gone by now is noticed."""
+        self.cache, self.versions = self.cache.renewed(), Versions.of(dict.fromkeys(self.versions, NO_VERSION))
         self.headers.go_on_with(self.cache)
         self.recall = self._new_recall()
 
