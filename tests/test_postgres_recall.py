@@ -20,7 +20,7 @@ from tiny_locomo import LOCOMO
 from mdmemory import Config, Create, Memory, Mount, Replace, open_memory
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.postgres import PostgresBackend
-from mdmemory.backends.protocol import Append, Put
+from mdmemory.backends.protocol import Put
 from mdmemory.evals.locomo import load
 from mdmemory.evals.run import evaluate
 from mdmemory.folder.purge import purge
@@ -187,20 +187,6 @@ async def test_what_is_kept_counts_only_for_the_same_bytes(place: str, url: str)
         await backend.close()
     async with open_memory(place) as memory:
         assert [m.path for m in await memory.search("oolong")] == ["project/tea.md"] and await memory.search("sencha") == []
-
-
-async def test_a_clock_that_is_ahead_hides_nothing(place: str, url: str) -> None:
-    """S1: text that was added to a file is found, though the database's clock is ahead of the worker's."""
-    async with open_memory(place) as memory:
-        await save(memory, board="The board.")
-        backend = PostgresBackend.from_url(place)
-        await backend.commit("added", [Append("project/board.md", b"A zeppelin came.\n", "")])
-        await backend.close()
-        with psycopg.connect(as_admin(url), autocommit=True) as connection:
-            connection.execute("UPDATE mdmemory.file SET mtime_ns = mtime_ns + 3600000000000 WHERE path = 'project/board.md'")
-        assert [m.path for m in await memory.search("zeppelin")] == ["project/board.md"]
-    async with open_memory(place) as memory:
-        assert [m.path for m in await memory.search("zeppelin")] == ["project/board.md"]
 
 
 async def test_what_is_purged_is_in_no_table(place: str, url: str) -> None:

@@ -148,5 +148,7 @@ def explained(error: psycopg.Error) -> Exception:
         return Unavailable("the memory's database was set up by another version of mdmemory, or its tables were taken away.")
     if state == "42501":
         return Unavailable("whoever is logged in to the memory's database has no right to this memory. Ask its owner.")
+    if state == "25006":
+        return Unavailable("the memory's database is read-only for now, so nothing was written. Reading and searching go on.")
     logger.warning("the memory's database answers with an error: %s", error)
     return Unavailable(f"the memory's database answers with an error ({state}). Nothing was written.")

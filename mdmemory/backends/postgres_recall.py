@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from mdmemory.backends.postgres_pool import Database
-from mdmemory.backends.term_tables import Kept, Lookup, Noted
+from mdmemory.backends.term_tables import Kept, Lookup, Noted, NotKept
+from mdmemory.errors import Unavailable
 
 MAX_TERM_BYTES: Final = 1000  # PostgreSQL takes none of more than 2,046, so of longer ones there is a hash
+_READ_ONLY: Final = ("25006", "42501")  # SQLSTATE in a database, and of a role, that may only read
 _FIND = "SELECT * FROM mdmemory.find(%s, %s, %s::text[], %s::text[], %s, %s::text[], %s::text[], %s::bigint[])"
 _KINDS = "text text bigint bigint text integer integer text text text text text text"
 _NOTE = f"SELECT mdmemory.note(%s, %s, {', '.join(f'%s::{kind}[]' for kind in _KINDS.split())})"
@@ -41,7 +44,8 @@ class PostgresTerms:
         asked = {_lexeme(term): term for term in terms}
         values = (self._folder, self.form, list(asked), only, limit, list(also), list(have), list(have.values()))
         first = (_NOTE, self._noted(noting)) if noting else None
-        rows = await self._database().rows(_FIND, values, first=first)
+        with _refusals():
+            rows = await self._database().rows(_FIND, values, first=first)
         days, speakers, holding = dict[int, tuple[int, int]](), dict[str, tuple[int, int, int]](), dict.fromkeys(terms, 0)
         found, others = list[Kept](), list[Kept]()
         for kind, path, seq, number, day, mtime_ns, *texts in rows:
@@ -58,11 +62,22 @@ class PostgresTerms:
 
     async def note(self, files: Sequence[Noted]) -> None:
         """Keep what was read of files, as `TermTables.note`."""
-        await self._database().rows(_NOTE, self._noted(files))
+        with _refusals():
+            await self._database().rows(_NOTE, self._noted(files))
 
     def _noted(self, files: Sequence[Noted]) -> tuple[Any, ...]:
         columns = [list(column) for column in zip(*files, strict=True)]
         return (self._folder, self.form, *columns, [_terms(file) for file in files])
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except Unavailable as error:
+        if getattr(error.__cause__, "sqlstate", None) in _READ_ONLY:
+            raise NotKept(str(error)) from error
+        raise
 
 
 def _terms(file: Noted) -> str:

@@ -10,6 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from mdmemory.errors import Unavailable
+
+
+class NotKept(Unavailable):
+    """Nothing can be kept there, now or later: it may only be read."""
+
 
 class Noted(NamedTuple):
     """What is known of a memory file's words.
@@ -90,9 +96,16 @@ class TermTables(Protocol):
             also: paths of files to bring in any case.
             have: `Kept.seq` of the files whose texts need not be sent.
             noting: to keep before.
+
+        Raises:
+            NotKept: it may only be read; without `noting` it is searched.
         """
         ...
 
     async def note(self, files: Sequence[Noted]) -> None:
-        """Keep what was read of files, where they are still the same."""
+        """Keep what was read of files, where they are still the same.
+
+        Raises:
+            NotKept
+        """
         ...

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection as Paths
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import astuple
+from functools import partial
 from typing import Final
 
-from mdmemory.backends.term_tables import Kept, Lookup, Noted, TermTables
+from mdmemory.backends.term_tables import Kept, Lookup, Noted, NotKept, TermTables
 from mdmemory.recall.entries import Document, Entry, Words, entry_of, terms_of_name, words_of
 from mdmemory.recall.postings import how_many
 from mdmemory.recall.ranking import Ranking
@@ -39,6 +41,7 @@ class RemoteIndex:
         self._read: dict[str, Noted] = {}
         self._entries: dict[str, tuple[int, Entry]] = {}
         self._kept = 0
+        self._can_note = True
 
     def put(self, path: str, document: Document, mtime_ns: int, etag: str | None, size: int, header: str) -> None:
         """Take in a file that was read; the backend is told before the next query.
@@ -56,21 +59,33 @@ class RemoteIndex:
         self._drop(path)
 
     async def note(self, *, fewest: int = 1) -> None:
-        """Tell the backend what was read, if that is at least so many files."""
-        while len(self._read) >= fewest:
+        """Tell the backend what was read, if that is at least so many files, and it keeps anything."""
+        while self._can_note and len(self._read) >= fewest:
             some = list(self._read.values())[:NOTED_AT_ONCE]
-            await self._tables.note(some)
-            self._noted(some)
+            try:
+                await self._tables.note(some)
+            except NotKept:
+                self._can_note = False
+            else:
+                self._noted(some)
 
     async def prepared(self, query: str, limit: int, allowed: AbstractSet[str] | None = None, also: Paths[str] = ()) -> LookedUp:
         """What a query is asked of, brought by one round trip."""
         await self.note(fewest=NOTED_AT_ONCE)
-        read = list(self._read.values())
         held = dict(self._entries)  # another query may drop some meanwhile
         have = {path: seq for path, (seq, _) in held.items()}
         terms = tuple(terms_with_words(query, self.languages))
-        lookup = await self._tables.find(terms, how_many(limit), allowed, also=also, have=have, noting=read)
-        self._noted(read)
+        read = list(self._read.values())
+        find = partial(self._tables.find, terms, how_many(limit), allowed, also=also, have=have)
+        try:
+            lookup = await find(noting=read if self._can_note else ())
+        except NotKept:
+            self._can_note = False
+            lookup = await find()
+        if self._can_note:
+            self._noted(read)
+        else:
+            lookup = with_others(lookup, read, allowed, also)
         entries = {each.path: self._entry(each) or held[each.path][1] for each in (*lookup.found, *lookup.also)}
         while self._kept > KEPT_TERMS and self._entries:
             self._drop(next(iter(self._entries)))
@@ -99,6 +114,29 @@ class RemoteIndex:
     def _drop(self, path: str) -> None:
         if found := self._entries.pop(path, None):
             self._kept -= found[1].length
+
+
+def with_others(lookup: Lookup, files: Iterable[Noted], allowed: AbstractSet[str] | None, also: Paths[str]) -> Lookup:
+    """What the backend told, and the same of files that it can't keep, as it may only be read."""
+    days, speakers, holding = dict(lookup.days), dict(lookup.speakers), dict(lookup.holding)
+    found, others = ({each.path: each for each in kept} for kept in (lookup.found, lookup.also))
+    for file in files:
+        for kept in (found, others):
+            kept.pop(file.path, None)  # of bytes that are not there any more
+        count, passages = days.get(file.day, (0, 0))
+        days[file.day] = count + 1, passages + file.passages
+        for speaker, turns in json.loads(file.speakers or "{}").items():
+            said = speakers.get(speaker, (0, 0, 0))
+            speakers[speaker] = said[0] + 1, said[1] + turns, said[2] + file.passages
+        words = {*file.name.split(), *file.about.split(), *file.body.split()}
+        held = [term for term in holding if term in words]
+        holding |= {term: holding[term] + 1 for term in held}
+        each = Kept(file.path, 0, file.day, file.mtime_ns, file.speakers, file.units, file.name, file.about, file.body)
+        if held and (allowed is None or file.path in allowed):
+            found[file.path] = each
+        elif file.path in also:
+            others[file.path] = each
+    return Lookup(days, speakers, holding, list(found.values()), list(others.values()))
 
 
 class LookedUp:

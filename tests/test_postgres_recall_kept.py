@@ -1,0 +1,63 @@
+"""What a database keeps for recall where clocks differ, files break, or nothing may be written."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from database import Server, as_admin
+from test_postgres_recall import found, note, place, save, url
+
+from mdmemory import Create, open_memory
+from mdmemory.backends.memory import MemoryBackend
+from mdmemory.backends.postgres import PostgresBackend
+from mdmemory.backends.protocol import Append, Put
+from mdmemory.errors import Unavailable
+
+__all__ = ["place", "url"]
+
+
+async def test_a_clock_that_is_ahead_hides_nothing(place: str, url: str) -> None:
+    """S1: text that was added to a file is found, though the database's clock is ahead of the worker's."""
+    async with open_memory(place) as memory:
+        await save(memory, board="The board.")
+        backend = PostgresBackend.from_url(place)
+        await backend.commit("added", [Append("project/board.md", b"A zeppelin came.\n", "")])
+        await backend.close()
+        with psycopg.connect(as_admin(url), autocommit=True) as connection:
+            connection.execute("UPDATE mdmemory.file SET mtime_ns = mtime_ns + 3600000000000 WHERE path = 'project/board.md'")
+        assert [m.path for m in await memory.search("zeppelin")] == ["project/board.md"]
+    async with open_memory(place) as memory:
+        assert [m.path for m in await memory.search("zeppelin")] == ["project/board.md"]
+
+
+async def test_where_nothing_can_be_kept_all_is_found(postgres: Server) -> None:
+    """S1: a read-only database, and a role that may only read, give the same answers; a save says why it can't be."""
+    database = postgres.new_database()
+    place = f"{database}?folder=users/one"
+    files = {f"n{n}.md": note(f"n{n}", f"Ann: a boat?\nBob: a ferry {n}.") for n in range(130)} | {
+        "tea.md": note("tea", "Green sencha.")
+    }
+    puts = [Put(path, data) for path, data in files.items()]
+    backend, here = PostgresBackend.from_url(place), MemoryBackend()
+    await backend.commit("kept", puts[:30])
+    async with open_memory(place) as memory:
+        await memory.search("boat")  # of which some is kept
+    for each in (backend, here):
+        await each.commit("all", puts)
+    await backend.close()
+    address = postgres.new_role("onlooker")(place)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("GRANT USAGE ON SCHEMA mdmemory TO onlooker")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA mdmemory TO onlooker")
+        connection.execute("INSERT INTO mdmemory.access VALUES ('onlooker', 'users/one')")
+    for where, why in ((address, "no right"), (place, "read-only")):
+        if where == place:
+            with psycopg.connect(database, autocommit=True) as connection:
+                name = database.rpartition("/")[2]
+                connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
+        async with open_memory(where) as there, open_memory(here) as memory:
+            for query in ("sencha", "boat", "what did Ann say of the ferry 7"):
+                one, other = await there.search(query, limit=200), await memory.search(query, limit=200)
+                assert sorted(found(one)) == sorted(found(other)) != []
+            with pytest.raises(Unavailable, match=why):
+                await there.folder.apply([Create("new.md", note("new", "text"))], "person", "test")
