@@ -61,3 +61,17 @@ async def test_where_nothing_can_be_kept_all_is_found(postgres: Server) -> None:
                 assert sorted(found(one)) == sorted(found(other)) != []
             with pytest.raises(Unavailable, match=why):
                 await there.folder.apply([Create("new.md", note("new", "text"))], "person", "test")
+
+
+async def test_a_file_that_broke_keeps_its_name(place: str) -> None:
+    """F4: who knew a file before it broke goes on listing it by its name, though one that did not was first to read it."""
+    async with open_memory(place) as one:
+        await save(one, tea="Alice drinks sencha.")
+        await one.search("sencha")
+        backend = PostgresBackend.from_url(place)
+        await backend.commit("broke", [Put("project/tea.md", b"---\nname: [\n---\nsencha")])
+        await backend.close()
+        async with open_memory(place) as two:
+            assert [m.path for m in await two.search("sencha")] == ["project/tea.md"]
+        (match,) = await one.search("sencha", type="project")
+        assert match.name == "tea" and one.folder.files["project/tea.md"].problem is not None

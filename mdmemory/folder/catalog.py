@@ -29,7 +29,7 @@ from mdmemory.backends.term_tables import TermTables
 from mdmemory.errors import BackendError
 from mdmemory.files.journal import session_of
 from mdmemory.folder.headers import Headers
-from mdmemory.folder.known import INDEX, Difference, Known, as_text, from_text, is_memory_path, is_same, known_from
+from mdmemory.folder.known import INDEX, Difference, Known, as_text, from_text, going_on, is_memory_path, is_same, known_from
 from mdmemory.folder.larger import larger_texts
 from mdmemory.folder.seen import journals_in, seen
 from mdmemory.recall.cache import CACHE_ERRORS, Cache
@@ -145,7 +145,7 @@ class Catalog:
         for path in gone:
             self.forget(path)
         for path, text in scan.notes.items():
-            self._set(path, from_text(path, text))
+            self._set(path, going_on(self.headers.known(path), from_text(path, text)))
         heads = iter(scan.heads.items())
         while some := list(islice(heads, AT_ONCE)):
             self._learn_all(some, scan, texts)

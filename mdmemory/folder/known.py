@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -70,6 +70,13 @@ def is_same(before: Known | None, now: Known | None) -> bool:
     if before is None or now is None:
         return before is now
     return before.etag is not None and before.etag == now.etag
+
+
+def going_on(before: Known | None, now: Known) -> Known:
+    """What another process told of a file; of one that it never saw whole, with the header that was known here."""
+    if before is None or now.header is not None or now.last_good is not None:
+        return now
+    return replace(now, last_good=before.header or before.last_good)
 
 
 def known_from(path: str, data: bytes, size: int, mtime_ns: int, last_good: Header | None = None) -> tuple[Known, Document]:
