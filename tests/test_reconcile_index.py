@@ -157,7 +157,7 @@ async def test_a_conversation_that_both_went_on_with(talks: Two) -> None:
 
 
 async def test_what_a_person_took_out_stays_out(talks: Two) -> None:
-    """Messages that one side deleted, while nothing was said on the other, do not come back; a deleted conversation neither."""
+    """Messages that one side deleted do not come back; a deleted conversation neither, until it is gone on with."""
     await edit(talks.there, PATH, HEAD + TWO + THREE)
     await talks.sync()
     await edit(talks.here, PATH, HEAD + THREE)
@@ -168,6 +168,28 @@ async def test_what_a_person_took_out_stays_out(talks: Two) -> None:
     assert await talks.sync() == [] and await talks.there.read(PATH) == HEAD + TWO + THREE
     await edit(talks.there, PATH, HEAD + TWO + THREE + FOUR)
     assert await talks.sync() == [("create", "here", PATH)]
+
+
+@pytest.mark.parametrize("kept", [HEAD, HEAD + THREE, HEAD + TWO], ids=["both", "the first", "the last"])
+async def test_what_was_taken_out_does_not_come_with_what_is_said_later(talks: Two, kept: bytes) -> None:
+    """Where one side deleted messages and the other goes on, only the new ones come, the other way round too."""
+    for one, other in ((talks.here, talks.there), (talks.there, talks.here)):
+        await edit(one, PATH, HEAD + TWO + THREE)
+        await edit(other, PATH, HEAD + TWO + THREE)
+        await talks.sync()
+        await edit(one, PATH, kept)
+        await edit(other, PATH, HEAD + TWO + THREE + FOUR)
+        assert [step[0] for step in await talks.sync()] == ["append"]
+        assert await one.read(PATH) == kept + FOUR and await other.read(PATH) == HEAD + TWO + THREE + FOUR
+        assert await talks.sync() == []
+
+
+async def test_a_folder_of_conversations_alone_that_was_wiped(talks: Two) -> None:
+    """A folder that lost its marker was made anew, and gets its conversations again, though no file tells of it."""
+    talks = Two(talks.backends[0].inner, MemoryBackend())
+    done = await talks.synced()
+    assert [(step.action, step.side) for step in done.steps] == [("create", "there")] and "made anew" in done.notes[0]
+    assert await both(talks) == (HEAD, HEAD) and await talks.sync() == []
 
 
 async def test_half_an_entry_waits_for_its_end(talks: Two) -> None:

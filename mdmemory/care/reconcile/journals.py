@@ -1,12 +1,14 @@
 """Conversations of two folders: what one has more is added to the other, and nothing in them is ever replaced or deleted. Floor 4.
 
 A journal is no one's to edit and stands in no history, so what a person changes or deletes in one stays so on that side, and is not
-carried over; what is said later is.
+carried over; what is said later is, and brings nothing back that was taken out.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from mdmemory.folder.sweeping import read_whole
 
 PUT_BYTES: Final = 4 * 1024 * 1024  # what a new file begins with; more is added behind it
 COMES_BACK: Final = "deleted on one side, and the conversation went on on the other"
+_END: Final = re.compile(rb"(\n<!-- end [^\n]*-->)\r?\n{0,2}")
 Pairs = Mapping[str, tuple[str, str]]
 
 
@@ -123,24 +126,42 @@ def meet(path: str, was: tuple[str, str] | None, here: bytes | None, there: byte
         pair = etag_of(data), etag_of(data)
         why = COMES_BACK if was is not None else ""
         return Met(ops, (), pair, why) if here is None else Met((), ops, pair, why)
-    to_here = _more(here, there) if new_there else b""
-    to_there = _more(there, here) if new_here else b""
+    last_here, last_there = was or ("", "")
+    to_here = _more(here, there, last_there) if new_there else b""
+    to_there = _more(there, here, last_here) if new_here else b""
     ops_here, ops_there = _append(path, to_here), _append(path, to_there)
     after = tuple(etag_of(data + b"".join(to_append(data[-1:], op) for op in ops))
                   for data, ops in ((here, ops_here), (there, ops_there)))  # fmt: skip
     return Met(ops_here, ops_there, (after[0], after[1]))
 
 
-def _more(known: bytes, other: bytes) -> bytes:
-    """What another version has more, byte for byte where it goes on from the known one, else its other entries."""
-    if other.startswith(known):
+def _more(known: bytes, other: bytes, last: str) -> bytes:
+    """What another version has more, byte for byte where it goes on from the known one, else its other entries.
+
+    Args:
+        last: the etag of the other one when last looked at: what it had then and the known one lacks was taken out there.
+    """
+    seen = _length(other, last)
+    if other.startswith(known) and seen <= len(known):
         rest = other[len(known) :]
         parsed = parse(rest)
         return rest if not parsed.torn else rest[: parsed.end]
     if known.startswith(other):
         return b""
     ids = {message.id for message in parse(known).messages}
-    return b"".join(entry_bytes(message) for message in parse(other).messages if message.id not in ids)
+    return b"".join(entry_bytes(message) for message in parse(other[seen:]).messages if message.id not in ids)
+
+
+def _length(data: bytes, etag: str) -> int:
+    """How many of the first bytes have this etag, where they end with an entry; else 0."""
+    digest, done = hashlib.sha256(), 0
+    for found in _END.finditer(data):
+        for end in range(found.end(1), found.end() + 1):
+            digest.update(data[done:end])
+            done = end
+            if digest.hexdigest() == etag:
+                return end
+    return 0
 
 
 def _append(path: str, data: bytes) -> tuple[Append, ...]:

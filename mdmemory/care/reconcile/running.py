@@ -103,7 +103,7 @@ class _Run:
         was = dict(self.state.etags)
         fates = self._fates(was)
         moves = renames(was, self.here.etags, self.there.etags, self._unseen(was)), self._renamed_there(was)
-        if not (fates or any(moves)):
+        if not (fates or any(moves) or self._lacks_journals()):
             return False
         if self.state.id and not await self._is_marked():
             self.notes[MADE_ANEW] = None
@@ -147,6 +147,11 @@ class _Run:
 
     def _renamed_there(self, was: Mapping[str, str]) -> dict[str, str]:
         return renames(was, self.there.etags, self.here.etags, self._unseen(was))
+
+    def _lacks_journals(self) -> bool:
+        """Whether a conversation that was there is not any more, which may be because all is gone."""
+        now = self.there.folder.catalog.journals
+        return any(there and path not in now for path, (_, there) in self.state.journals.items())
 
     async def _is_marked(self) -> bool:
         """Whether the other folder is the one that was synced with; learns in the same trip what each side has forgotten."""
