@@ -196,10 +196,22 @@ async def test_folders_with_mounts_are_refused() -> None:
         await reconcile(Pair(home, MemoryFolder(MemoryBackend()), "other", "mine"))
 
 
-@pytest.mark.parametrize("location", ["home", "home/", "home/sub", "file://{}/home"])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "home",
+        "home/",
+        "home/sub",
+        "file://{0}/home",
+        "file://localhost{0}/home/sub",
+        "file://{0}/%68ome/sub",
+        "file://{0}/link/sub",
+    ],
+)
 def test_a_folder_and_itself(location: str, tmp_path: Path) -> None:
     """A folder is not kept together with itself or with a part of itself, which would never end."""
     write(tmp_path / "home/sub/a.md", note("A"))
+    (tmp_path / "link").symlink_to("home")
     done = mdmemory("sync", "home", location.format(tmp_path), cwd=tmp_path)
     assert done.returncode == 2 and "the same folder" in done.stderr and not (tmp_path / "home/.mdmemory").exists()
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import click
 
@@ -115,8 +115,8 @@ def name_of(location: str) -> str:
     if "://" not in location:
         return Path(os.path.expanduser(location)).resolve().as_uri()
     url = urlsplit(location)
-    if url.scheme == "file":
-        return location.rstrip("/")
+    if url.scheme == "file" and url.netloc in ("", "localhost"):
+        return name_of(unquote(url.path))
     host = url.netloc.rpartition("@")[2]
     options = [(key, value) for key, value in sorted(parse_qsl(url.query)) if key not in _SECRET]
     return url._replace(
