@@ -202,6 +202,19 @@ async def test_a_dry_run_writes_nothing(two: Two) -> None:
     assert done.steps == planned.steps
 
 
+async def test_a_dry_run_tells_what_comes_with_a_rename(two: Two) -> None:
+    """What the other side changed in a file that was renamed here is told, and shown, before anything is written."""
+    await rename(two.here, "n1.md", "new.md")
+    await keep(two.there, "n1.md", note("N1", TEXT.replace("one", "ONE")))
+    await rename(two.there, "n2.md", "sub/n2.md")
+    await edit(two.here, "n2.md", note("N2", "mine\n"))
+    would = [(step.action, step.side, step.path) for step in (await two.synced(dry_run=True)).steps]
+    shown = {(step.action, step.path): step.diff for step in (await two.synced(diff=True)).steps}
+    assert "+ONE" in shown["update", "new.md"] and "+mine" in shown["update", "sub/n2.md"]
+    assert would == await two.sync() and ("update", "here", "new.md") in would and ("update", "there", "sub/n2.md") in would
+    await same(two)
+
+
 async def test_two_homes_of_one_folder(two: Two) -> None:
     """Two people's folders that are kept together with one end up the same, each by its own state."""
     second = Two(MemoryBackend(), two.backends[1].inner)

@@ -171,6 +171,8 @@ class _Run:
             for old, new in names.items():
                 if old in was and old not in failed:
                     was[new], side.etags[new] = was.pop(old), side.etags.pop(old)
+                    if self.dry_run:
+                        side.still[new] = old
                     self._did(Step(new, "rename", "there" if where == "there" else "here", f"was {old}"))
                     changed = True
         return changed

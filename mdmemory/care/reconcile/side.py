@@ -32,6 +32,8 @@ class Side:
         self.faults: dict[str, str] = {}
         """Why a memory file can't be read."""
         self.stamps: dict[str, Stamp] = {}
+        self.still: dict[str, str] = {}
+        """Where files are that would be renamed: old path by new path."""
         self.forgotten = Forgotten({}, {}, frozenset())
 
     async def look(self, stamps: Mapping[str, Stamp]) -> None:
@@ -60,8 +62,9 @@ class Side:
 
     async def read(self, paths: Iterable[str]) -> Mapping[str, File | FileProblem]:
         """Files of any kind, in one round trip; no paths, none."""
-        wanted = dict.fromkeys(paths)
-        return await self.folder.backend.read(wanted) if wanted else {}
+        wanted = {path: self.still.get(path, path) for path in paths}
+        found = await self.folder.backend.read(dict.fromkeys(wanted.values())) if wanted else {}
+        return {path: found[place] for path, place in wanted.items()}
 
     def take_forgotten(self, found: Mapping[str, File | FileProblem]) -> None:
         """Take in the tombstones, where they were read."""
