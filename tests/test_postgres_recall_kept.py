@@ -68,3 +68,22 @@ async def test_a_file_that_broke_keeps_its_name(place: str) -> None:
             assert [m.path for m in await two.search("sencha")] == ["project/tea.md"]
         (match,) = await one.search("sencha", type="project")
         assert match.name == "tea" and one.folder.files["project/tea.md"].problem is not None
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+async def test_numbers_that_count_again(is_noted: bool, place: str, url: str) -> None:
+    """A worker that ran on while the database went back to an older state knows nothing of the words of a number's first use."""
+    backend = PostgresBackend.from_url(place)
+    async with open_memory(place) as one:
+        await backend.commit("first", [Put("tea.md", note("tea", "zeppelin"))])
+        await backend.commit("second", [Put("tea.md", note("tea", "boat zeppelin"))])
+        assert (await one.search("boat"))[0].score > 0.99
+        folder = place.partition("folder=")[2]
+        with psycopg.connect(as_admin(url), autocommit=True) as connection:
+            connection.execute("UPDATE mdmemory.folder SET seq = 1, life = gen_random_uuid() WHERE name = %s", [folder])
+        await backend.commit("again", [Put("tea.md", note("tea", "harbour zeppelin"))])
+        if is_noted:
+            async with open_memory(place) as two:
+                await two.search("harbour")
+        assert await one.search("boat") == [] and (await one.search("harbour zeppelin"))[0].score > 0.99
+    await backend.close()

@@ -146,6 +146,7 @@ class Catalog:
             self.forget(path)
         for path, text in scan.notes.items():
             self._set(path, going_on(self.headers.known(path), from_text(path, text)))
+            self.recall.remove(path)  # what was kept here is of another version
         heads = iter(scan.heads.items())
         while some := list(islice(heads, AT_ONCE)):
             self._learn_all(some, scan, texts)

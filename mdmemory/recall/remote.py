@@ -50,6 +50,7 @@ class RemoteIndex:
             mtime_ns: as the backend told it, though its clock be ahead: with the size it says which bytes were read.
             header: what `Scan.notes` is to bring back.
         """
+        self._drop(path)
         words = words_of(document, min(mtime_ns, time.time_ns()), self.languages)
         self._read[path] = Noted(path, etag, size, mtime_ns, header, *astuple(words))
 
