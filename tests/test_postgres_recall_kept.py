@@ -7,7 +7,7 @@ import pytest
 from database import Server, as_admin
 from test_postgres_recall import found, note, place, save, url
 
-from mdmemory import Create, open_memory
+from mdmemory import Create, Mount, open_memory
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.postgres import PostgresBackend
 from mdmemory.backends.protocol import Append, Put
@@ -87,3 +87,19 @@ async def test_numbers_that_count_again(is_noted: bool, place: str, url: str) ->
                 await two.search("harbour")
         assert await one.search("boat") == [] and (await one.search("harbour zeppelin"))[0].score > 0.99
     await backend.close()
+
+
+async def test_what_is_kept_can_be_emptied_at_any_time(place: str, url: str) -> None:
+    """S1: a worker that runs on finds everything by its next search, and keeps it again for all."""
+    async with open_memory(place) as one, open_memory(place) as two:
+        await save(one, tea="Alice drinks sencha.", dog="The dog is called Rex.")
+        assert found(await one.search("Rex")) == found(await two.search("Rex")) != []
+        with psycopg.connect(as_admin(url), autocommit=True) as connection:
+            connection.execute("DELETE FROM mdmemory.recall")
+        assert [m.path for m in await one.search("Rex")] == ["project/dog.md"]
+        assert [m.path for m in await two.search("sencha")] == ["project/tea.md"]
+    async with open_memory("memory://", mounts={"team/": Mount(place)}) as memory:
+        assert [m.path for m in await memory.search("sencha")] == ["team/project/tea.md"]
+        with psycopg.connect(as_admin(url), autocommit=True) as connection:
+            connection.execute("DELETE FROM mdmemory.recall")
+        assert [m.path for m in await memory.search("sencha")] == ["team/project/tea.md"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import date
@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from mdmemory.backends.protocol import File, FileProblem
 from mdmemory.config import Candidate, Config
+from mdmemory.errors import Unavailable
 from mdmemory.files.memory_file import Header
 from mdmemory.folder.catalog import Catalog
 from mdmemory.folder.catalogs import Catalogs
@@ -19,6 +20,7 @@ from mdmemory.folder.known import Known
 from mdmemory.recall.cache import CACHE_ERRORS
 from mdmemory.recall.filters import Filed, Filters, narrow, outdated
 from mdmemory.recall.ranking import Match, Ranked, RankedPassage
+from mdmemory.recall.remote import RemoteIndex
 from mdmemory.recall.similarity import Vectors
 from mdmemory.render import moment
 
@@ -143,7 +145,19 @@ async def despite_damage(
         except CACHE_ERRORS as error:
             catalog.lose(error)
         await refresh()
-    return await search()
+    found = await search()
+    if lose_what_was_emptied([catalog]):
+        await refresh()
+        return await search()
+    return found
+
+
+def lose_what_was_emptied(catalogs: Iterable[Catalog]) -> bool:
+    """Whether the words of a folder are not kept by its backend any more; the next look then reads its files again."""
+    lost = [each for each in catalogs if isinstance(each.recall, RemoteIndex) and each.recall.is_emptied(len(each.files))]
+    for catalog in lost:
+        catalog.lose(Unavailable("what its backend kept of the files is gone"))
+    return bool(lost)
 
 
 def filed(files: Mapping[str, Known], mount_of: Callable[[str], str]) -> list[Filed]:

@@ -42,6 +42,7 @@ class RemoteIndex:
         self._entries: dict[str, tuple[int, Entry]] = {}
         self._kept = 0
         self._can_note = True
+        self._counted: int | None = None
 
     def put(self, path: str, document: Document, mtime_ns: int, etag: str | None, size: int, header: str) -> None:
         """Take in a file that was read; the backend is told before the next query.
@@ -70,6 +71,10 @@ class RemoteIndex:
             else:
                 self._noted(some)
 
+    def is_emptied(self, files: int) -> bool:
+        """Whether of so many files less than half were kept at the last query, so that they must be read again."""
+        return self._counted is not None and self._counted * 2 < files
+
     async def prepared(self, query: str, limit: int, allowed: AbstractSet[str] | None = None, also: Paths[str] = ()) -> LookedUp:
         """What a query is asked of, brought by one round trip."""
         await self.note(fewest=NOTED_AT_ONCE)
@@ -87,6 +92,7 @@ class RemoteIndex:
             self._noted(read)
         else:
             lookup = with_others(lookup, read, allowed, also)
+        self._counted = sum(files for files, _ in lookup.days.values())
         entries = {each.path: self._entry(each) or held[each.path][1] for each in (*lookup.found, *lookup.also)}
         while self._kept > KEPT_TERMS and self._entries:
             self._drop(next(iter(self._entries)))
