@@ -21,6 +21,7 @@ from mdmemory import Config, Create, Memory, Mount, Replace, open_memory
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.postgres import PostgresBackend
 from mdmemory.backends.protocol import Put
+from mdmemory.errors import InvalidArguments
 from mdmemory.evals.locomo import load
 from mdmemory.evals.run import evaluate
 from mdmemory.folder.purge import purge
@@ -254,5 +255,21 @@ async def test_an_evaluation_measures_the_same_there(url: str, tmp_path: Path) -
     data = tmp_path / "locomo.json"
     data.write_text(json.dumps(LOCOMO), encoding="utf-8")
     here = await evaluate(load(data))
-    assert await evaluate(load(data), on=f"{url}?folder=eval-{next(_numbers)}/{{conversation}}") == here
+    on = f"{url}?folder=eval-{next(_numbers)}/{{conversation}}"
+    assert await evaluate(load(data), on=on) == here == await evaluate(load(data), on=on)
     assert here["questions"] > 0
+
+
+async def test_an_evaluation_writes_into_no_other_memory(place: str, tmp_path: Path) -> None:
+    """V9: a memory that holds something else, be it another conversation, is left as it is, and that is said."""
+    data = tmp_path / "locomo.json"
+    another = json.loads(json.dumps(LOCOMO).replace("Ida", "Eva"))
+    data.write_text(json.dumps([*LOCOMO, *another]), encoding="utf-8")
+    async with open_memory(place) as memory:
+        await save(memory, tea="Alice drinks sencha.")
+    for where in (place, f"{place}-empty"):
+        with pytest.raises(InvalidArguments, match="name an empty one"):
+            await evaluate(load(data), on=where)
+    async with open_memory(place) as memory:
+        await memory.folder.refresh()
+        assert sorted(memory.folder.files) == ["project/tea.md"]

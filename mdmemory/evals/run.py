@@ -6,17 +6,19 @@ import asyncio
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from mdmemory import __version__
 from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.protocol import ABSENT, Put
 from mdmemory.config import Config
-from mdmemory.errors import InvalidArguments
+from mdmemory.errors import Conflict, InvalidArguments
 from mdmemory.evals.conversations import Conversation, session_file
 from mdmemory.evals.measures import Result, result_of, summary
 from mdmemory.folder.opening import backend_of
@@ -24,6 +26,9 @@ from mdmemory.memory import Memory, open_memory
 
 MAX_PASSAGES = 1_000
 _START = '{"of": '
+_NOT_EMPTY = (
+    "The memory for a conversation holds something else. Nothing was written: name an empty one, with {conversation} in it."
+)
 Progress = Callable[[int], None]
 """Told how many questions were just answered."""
 
@@ -46,6 +51,9 @@ async def evaluate(
 
     Returns:
         `questions`, and for `session` and `turn` the measures of `summary`, 0 to 1.
+
+    Raises:
+        InvalidArguments: a memory of `on` holds something else; it is left as it is.
     """
     path = None if keep is None else Path(keep)
     done = _kept(path)
@@ -69,7 +77,7 @@ async def _conversation(
 ) -> tuple[list[Result], list[Result]]:
     if not conversation.questions:
         return [], []
-    backend = MemoryBackend() if on is None else backend_of(on.replace("{conversation}", conversation.id))
+    backend = MemoryBackend() if on is None else backend_of(_place(on, conversation.id))
     lines, names = dict[tuple[str, int], str](), dict[str, str]()
     files = []
     for session in conversation.sessions:
@@ -78,7 +86,13 @@ async def _conversation(
         names[path] = session.id
         lines.update(((path, line), turn) for line, turn in places.items())
         files.append(Put(path, data, ABSENT))
-    await backend.commit(conversation.id, files)
+    try:
+        if (await backend.scan()).files.keys() - names.keys():
+            raise InvalidArguments(_NOT_EMPTY)
+        await backend.commit(uuid.uuid4().hex, files)
+    except (Conflict, InvalidArguments):
+        await backend.close()
+        raise InvalidArguments(_NOT_EMPTY) from None
     sessions, turns = list[Result](), list[Result]()
     async with open_memory(backend, config=config) as memory:
         await memory.folder.refresh()
@@ -91,6 +105,10 @@ async def _conversation(
             progress(1)
             await asyncio.sleep(0)  # nothing else here waits: let Ctrl-C come through
     return sessions, turns
+
+
+def _place(on: str, conversation: str) -> str:
+    return on.replace("{conversation}", quote(conversation, safe="") if "://" in on else conversation)
 
 
 async def _turns(memory: Memory, query: str, lines: Mapping[tuple[str, int], str]) -> list[str]:
