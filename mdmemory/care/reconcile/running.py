@@ -263,9 +263,8 @@ class _Run:
         for where, paths, known in zip(("here", "there"), now, self.state.said, strict=True):
             if new := sorted(paths - known):
                 more = f" and {len(new) - 3} more" if len(new) > 3 else ""
-                self.notes[f"Not kept in step, as only Markdown files are, and no links: {', '.join(new[:3])}{more} ({where})."] = (
-                    None
-                )
+                names = f"{', '.join(new[:3])}{more} ({where})"
+                self.notes[f"Not kept in step, as only Markdown files with plain names are, and no links: {names}."] = None
         self.state = replace(self.state, said=now)
         return False
 
