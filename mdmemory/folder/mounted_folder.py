@@ -25,9 +25,8 @@ from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.mounts import Part, called, place_of, within_limits
 from mdmemory.folder.permissions import Confirm, Place, Policy, allow_all, check_reading, nobody
 from mdmemory.folder.routing import Router, apply_steps
-from mdmemory.folder.search import Search, lose_what_was_emptied
+from mdmemory.folder.search import Search, despite_any_damage
 from mdmemory.folder.settle import Applied
-from mdmemory.recall.cache import CACHE_ERRORS
 from mdmemory.recall.filters import Filters, mount_name
 from mdmemory.recall.postings import MAX_CANDIDATES
 from mdmemory.recall.ranking import Match, RankedPassage
@@ -227,15 +226,8 @@ class MountedFolder:
                 raise InvalidArguments(f"there is no mount {mount!r} to search; there are {', '.join(names)}")
         if not self._shown:
             return []
-        try:
-            found = await ask(self._search)
-            if not lose_what_was_emptied(folder.catalog for folder in self.parts.values()):
-                return found
-        except CACHE_ERRORS as error:  # damaged, whosever it is: all is read anew
-            for folder in self.parts.values():
-                folder.catalog.lose(error)
-        await self.refresh()
-        return await ask(self._search)
+        catalogs = [folder.catalog for folder in self.parts.values()]
+        return await despite_any_damage(catalogs, self.refresh, lambda: ask(self._search))
 
     async def prompt_index(self) -> index.Updated:
         """The index as an agent sees it: those of all mounts, each under its prefix, within the limits of one."""

@@ -152,6 +152,21 @@ async def despite_damage(
     return found
 
 
+async def despite_any_damage(
+    catalogs: Sequence[Catalog], refresh: Callable[[], Awaitable[object]], search: Callable[[], Awaitable[Answer]]
+) -> Answer:
+    """What a search of several folders finds; where a cache is damaged, whosever it is, all is read anew."""
+    try:
+        found = await search()
+        if not lose_what_was_emptied(catalogs):
+            return found
+    except CACHE_ERRORS as error:
+        for catalog in catalogs:
+            catalog.lose(error)
+    await refresh()
+    return await search()
+
+
 def lose_what_was_emptied(catalogs: Iterable[Catalog]) -> bool:
     """Whether the words of a folder are not kept by its backend any more; the next look then reads its files again."""
     lost = [each for each in catalogs if isinstance(each.recall, RemoteIndex) and each.recall.is_emptied(len(each.files))]
