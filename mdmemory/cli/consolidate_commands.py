@@ -26,6 +26,7 @@ from mdmemory.cli.terminal import (
     print_json,
     require_folder,
     run,
+    wants_to_edit_again,
 )
 from mdmemory.errors import MdmemoryError
 
@@ -229,7 +230,6 @@ async def _edited(folder: Folder, proposal: Proposal) -> Proposal:
     Raises:
         ClickException: says where.
     """
-    from mdmemory.errors import InvalidMemoryFile
     from mdmemory.files.memory_file import decode
     from mdmemory.folder.proposals import edit
 
@@ -247,12 +247,8 @@ async def _edited(folder: Folder, proposal: Proposal) -> Proposal:
             typed = {path: text for path, text in typed.items() if text != texts[path]}
             proposal = await edit(folder, proposal, typed) if typed else proposal
         except MdmemoryError as error:
-            if isinstance(error, InvalidMemoryFile) and sys.stdin.isatty():
-                click.echo(one_line(str(error)), err=True)
-                with asking():
-                    is_again = click.confirm("Edit it again?", default=True, err=True)
-                if is_again:
-                    continue
+            if wants_to_edit_again(error):
+                continue
             raise failure(f"{one_line(str(error))} Nothing was changed; your text is in {place}.") from error
         shutil.rmtree(place)
         return proposal

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import tempfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ import click
 from mdmemory.cli.completing import complete_path
 from mdmemory.cli.tables import print_note
 from mdmemory.cli.terminal import (
-    asking,
     command_on,
     failure,
     folder_option,
@@ -26,6 +24,7 @@ from mdmemory.cli.terminal import (
     print_json,
     require_folder,
     run,
+    wants_to_edit_again,
 )
 
 if TYPE_CHECKING:
@@ -97,12 +96,8 @@ async def _edited(folder: Folder, path: str, draft: Path) -> Applied | None:
             change = Replace(path, after, etag_of(before), before) if isinstance(found, File) else Create(path, after)
             applied = await folder.apply([change], "person", "edit")
         except (InvalidMemoryFile, Conflict, PermissionDenied, BackendError) as error:
-            if isinstance(error, InvalidMemoryFile) and sys.stdin.isatty():
-                click.echo(one_line(str(error)), err=True)
-                with asking():
-                    is_again = click.confirm("Edit it again?", default=True, err=True)
-                if is_again:
-                    continue
+            if wants_to_edit_again(error):
+                continue
             raise failure(f"{one_line(str(error))} Nothing was saved; your text is in {draft}.") from error
         for warning in warnings:
             print_note(warning)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mdmemory.errors import InvalidArguments, InvalidPath, MdmemoryError
+from mdmemory.errors import InvalidArguments, InvalidMemoryFile, InvalidPath, MdmemoryError
 
 if TYPE_CHECKING:
     from mdmemory.memory import Memory
@@ -84,6 +84,15 @@ def asking() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+def wants_to_edit_again(error: MdmemoryError) -> bool:
+    """Whether whoever typed a text that can't be a memory file, and sits at a terminal, goes on with it."""
+    if not isinstance(error, InvalidMemoryFile) or not sys.stdin.isatty():
+        return False
+    click.echo(one_line(str(error)), err=True)
+    with asking():
+        return click.confirm("Edit it again?", default=True, err=True)
 
 
 class CalledWrongly(click.ClickException):
