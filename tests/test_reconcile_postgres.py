@@ -19,6 +19,7 @@ from mdmemory.backends.postgres import PostgresBackend
 from mdmemory.care import history
 from mdmemory.care.reconcile import Synced, keep_together
 from mdmemory.care.reconcile.state import place_of
+from mdmemory.cli.reconcile_command import name_of
 
 _numbers = itertools.count()
 
@@ -163,3 +164,19 @@ def test_watching_with_the_command(tmp_path: Path, folder_url: str) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("location", "name"),
+    [
+        ("postgres:///memories?folder=users/ann", "postgres:///memories?folder=users/ann"),
+        (
+            "postgresql://ann:secret@db.example:5433/m?sslmode=require&folder=a",
+            "postgres://db.example:5433/m?folder=a&sslmode=require",
+        ),
+        ("memory://", "memory://"),
+    ],
+)
+def test_a_location_is_called_by_one_name(location: str, name: str) -> None:
+    """A database is the same one whoever logs in, and the name says no password."""
+    assert name_of(location) == name

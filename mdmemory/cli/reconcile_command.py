@@ -119,6 +119,5 @@ def name_of(location: str) -> str:
         return name_of(unquote(url.path))
     host = url.netloc.rpartition("@")[2]
     options = [(key, value) for key, value in sorted(parse_qsl(url.query)) if key not in _SECRET]
-    return url._replace(
-        scheme=url.scheme.replace("postgresql", "postgres"), netloc=host, query=urlencode(options, safe="/")
-    ).geturl()
+    scheme, query = url.scheme.replace("postgresql", "postgres"), urlencode(options, safe="/")
+    return f"{scheme}://{host}{url.path}{f'?{query}' if query else ''}"  # not `urlunsplit`, which drops // before no host
