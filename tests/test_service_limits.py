@@ -126,6 +126,14 @@ def test_one_request_is_one_call(service: Service) -> None:
             assert client.post(service.mcp, json=[call_one, {**call_one, "id": 2}], headers=sent).status_code == 400
 
 
+def test_no_call_counts_as_a_stream(service: Service) -> None:
+    """A header of a later protocol, which older ones don't read, makes no request one that is not counted among those at once."""
+    before = service.number("mdmemory_request_seconds_count", route="/mcp")
+    for version in ({}, {"mcp_protocol_version": "2025-06-18"}):
+        assert ask(service, service.tokens["bob"], mcp_method="subscriptions/listen", **version).status_code == 200
+    assert service.number("mdmemory_request_seconds_count", route="/mcp") == before + 2
+
+
 def test_streams_are_counted_apart(service: Service) -> None:
     """An open page leaves a user's requests alone, a second one is refused to who may have one, a closed one is no more."""
     with httpx2.Client(trust_env=False, base_url=service.url) as client:
