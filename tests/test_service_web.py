@@ -177,6 +177,15 @@ def test_a_revoked_token_closes_the_page(tmp_path: Path) -> None:
         assert ask(service, service.tokens["bob"]).status_code == 200
 
 
+def test_a_page_has_one_address(service: Service) -> None:
+    """An address with a control character is none, so no stream is taken for a page, and left open to a token that is revoked."""
+    alice = visitor(service, "alice")
+    for path in ("/changes%0A", "/index%0A", "/file/user/home.md%0a", "/%00", "/changes%0D", "/x/%2e%2e/changes"):
+        with alice.http.stream("GET", path) as answer:
+            assert answer.status_code == 404, path
+    alice.close()
+
+
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", ""])
 def test_names_of_strangers_are_not_answered(service: Service, host: str) -> None:
     """Under a name that leads here by a trick there is no page, and no way to sign in; operators' probes go by any name."""

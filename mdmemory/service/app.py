@@ -104,7 +104,9 @@ class ServiceApp:
     async def _choose(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         app: ASGIApp
-        if path == "/mcp":
+        if any(char < " " for char in path):  # to routes a page's name with a line end after it is that page, to nothing else here
+            app = PlainTextResponse("There is no such page.", 404)
+        elif path == "/mcp":
             app = self._doors.mcp
         elif path in self._answers:
             app = await self._answers[path](scope)
