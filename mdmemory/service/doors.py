@@ -164,7 +164,7 @@ class Doors:
 
 
 def _listens(headers: Headers) -> bool:
-    """Whether an MCP request is a stream: the SDK refuses a method that is not of the body, but in older protocols it reads none."""
+    """Whether an MCP request is a stream: the SDK holds the header against the body, but not in older protocols."""
     is_modern = headers.get("mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
     return is_modern and headers.get("mcp-method") == "subscriptions/listen"
 
