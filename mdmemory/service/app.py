@@ -85,7 +85,11 @@ class ServiceApp:
     @asynccontextmanager
     async def _lifespan(self, app: Any) -> AsyncIterator[None]:
         named = self._serving.settings.model
-        own = model_from_string(named) if named and self._model is None else None
+        try:
+            own = model_from_string(named) if named and self._model is None else None
+        except Exception:  # the server says no more than that it could not begin
+            logger.exception("the model of the settings can't be used")
+            raise
         self._model = own or self._model
         self._metrics.workers.set(1)
         try:
