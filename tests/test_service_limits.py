@@ -92,13 +92,14 @@ def test_a_flood_of_one_user_does_not_slow_another(service: Service) -> None:
 
 
 async def test_what_a_search_brings_is_bounded(service: Service) -> None:
-    """However much is asked for, a user gets as many files and as long a text as is theirs; others get more."""
+    """However much is asked for, in whatever form or not at all, a user gets what is theirs; others get more."""
     async with over_http(service.mcp, token=service.tokens["carol"]) as client:
         result = await client.call_tool("Search", {"keywords": ["harbour"], "limit": 1000})
         assert len((result.structured_content or {})["files"]) == 3
-        result = await client.call_tool("recall", {"query": "harbour", "max_tokens": 100_000})
-        assert sum(len(passage["text"]) for passage in (result.structured_content or {})["passages"]) < 60 * 5
-    for limit in (1000, 1000.0):
+        for asked in ({"max_tokens": 100_000}, {"max_tokens": "100000"}, {}):
+            result = await client.call_tool("recall", {"query": "harbour", **asked})
+            assert sum(len(passage["text"]) for passage in (result.structured_content or {})["passages"]) < 60 * 5
+    for limit in (1000, 1000.0, "1000", "1000.0", None):
         assert call(service, service.tokens["carol"], "Search", keywords=["harbour"], limit=limit).count("number") == 3
     text = call(service, service.tokens["bob"], "Search", keywords=["harbour"], limit=20)
     assert text.count("number") == 20
