@@ -72,7 +72,7 @@ class TokenFile:
         self._looked = time.monotonic()
         try:
             state = self._state_now()
-            if state != self._state or time.time_ns() - state[0] < _YOUNG_NS:
+            if state != self._state or abs(time.time_ns() - state[0]) < _YOUNG_NS:  # a date to come is none that is young
                 self._users, faults = self._read()
                 if faults and state != self._state:
                     logger.warning("the tokens in these lines let nobody in: %s", "; ".join(faults[:5]))
@@ -177,7 +177,7 @@ def revoke(file: Path, name: str) -> int:
 
     def is_theirs(line: str) -> bool:
         with suppress(InvalidArguments, ConfigError):
-            entry = parse_line(line)
+            entry = parse_line(f"{line.rstrip()}\n")  # a last line without an end opens nothing, until another is put below it
             return entry is not None and entry[1].name == name
         return False
 
