@@ -16,7 +16,7 @@ import socket
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ from typing import Any, Final
 import uvicorn
 
 from mdmemory.service.app import ServiceApp
+from mdmemory.service.connections import Connection
 from mdmemory.service.logs import log_lines
 from mdmemory.service.metrics import SHARED
 from mdmemory.service.rates import Rates
@@ -168,8 +169,9 @@ def work(serving: Serving, listener: socket.socket, tokens: Path) -> None:
     with suppress(ValueError, OSError):  # an open memory takes some files
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     app = ServiceApp(serving, TokenFile(tokens, serving.limits))
+    quiet: Mapping[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
     config = uvicorn.Config(
-        app, lifespan="on", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=serving.end_s
-    )
+        app, http=Connection, ws="none", lifespan="on", timeout_graceful_shutdown=serving.end_s, **quiet
+    )  # another parser, where one is installed, bounds no head
     with suppress(KeyboardInterrupt):  # which uvicorn raises again when all is done
         _Server(config, app).run([listener])
