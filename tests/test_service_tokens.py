@@ -117,6 +117,17 @@ def test_people_s_comments_stay(file: Path) -> None:
     assert os.listdir(file.parent) == ["tokens"]
 
 
+async def test_a_young_file_is_parsed_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a file is so new that its date may not tell of a change, what is the same in it costs no more than its reading."""
+    token = new_token(file, "alice")
+    known, parsed = TokenFile(file, Limits()), []
+    monkeypatch.setattr(tokens, "parse_line", lambda line, limits: parsed.append(line) or parse_line(line, limits))
+    for _ in range(3):
+        assert await known(token) == User("alice")
+        known._looked -= tokens.LOOK_S
+    assert len(parsed) == 1
+
+
 def test_a_last_line_without_an_end_is_revoked(file: Path) -> None:
     """It lets nobody in as it is, and would do so as soon as another token is put below it."""
     file.write_text(f"{hash_of('b')} bob\n{ALICE} read-only alice")
