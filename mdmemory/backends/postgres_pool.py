@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mdmemory")
 MAX_CONNECTIONS: Final = 10  # of one process; its other statements wait for one
 GIVE_UP_S: Final = 10.0  # how long a statement is asked again while the database can't be reached
+RECONNECT_S: Final = 5.0  # pauses between the pool's tries double for so long; then the next statement begins anew, without one
 STATEMENT_S: Final = 30
 _PAUSE_S: Final = 0.1
 _AWAY: Final = ("08", "57P", "53")  # SQLSTATE of connections that broke, of a server that ends or begins, and of one that is full
@@ -107,7 +108,13 @@ class Database:
 
                 self._is_set_up = await self._connected(checked)
                 self._pool = AsyncConnectionPool(
-                    self.address, min_size=1, max_size=MAX_CONNECTIONS, kwargs=_OPTIONS, configure=_configured, open=False
+                    self.address,
+                    min_size=1,
+                    max_size=MAX_CONNECTIONS,
+                    kwargs=_OPTIONS,
+                    configure=_configured,
+                    open=False,
+                    reconnect_timeout=RECONNECT_S,
                 )
                 await self._pool.open()
             elif not self._is_set_up:
