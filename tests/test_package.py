@@ -42,7 +42,7 @@ NEEDS_AN_EXTRA = {
     **{f"mdmemory.service.{name}": "prometheus_client" for name in ("metrics", "storage")},
     "mdmemory.service.logs": "pythonjsonlogger",
     "mdmemory.service.seal": "cryptography",
-    "mdmemory.service.workers": "uvicorn",
+    **{f"mdmemory.service.{name}": "uvicorn" for name in ("connections", "workers")},
     "mdmemory.web.serve": "uvicorn",
     **{
         f"mdmemory.web.{name}": "starlette"

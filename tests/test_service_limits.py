@@ -92,13 +92,14 @@ def test_a_flood_of_one_user_does_not_slow_another(service: Service) -> None:
 
 
 async def test_what_a_search_brings_is_bounded(service: Service) -> None:
-    """However much is asked for, a user gets as many files and as long a text as is theirs; others get more."""
+    """However much is asked for, in whatever form or not at all, a user gets what is theirs; others get more."""
     async with over_http(service.mcp, token=service.tokens["carol"]) as client:
         result = await client.call_tool("Search", {"keywords": ["harbour"], "limit": 1000})
         assert len((result.structured_content or {})["files"]) == 3
-        result = await client.call_tool("recall", {"query": "harbour", "max_tokens": 100_000})
-        assert sum(len(passage["text"]) for passage in (result.structured_content or {})["passages"]) < 60 * 5
-    for limit in (1000, 1000.0):
+        for asked in ({"max_tokens": 100_000}, {"max_tokens": "100000"}, {}):
+            result = await client.call_tool("recall", {"query": "harbour", **asked})
+            assert sum(len(passage["text"]) for passage in (result.structured_content or {})["passages"]) < 60 * 5
+    for limit in (1000, 1000.0, "1000", "1000.0", None):
         assert call(service, service.tokens["carol"], "Search", keywords=["harbour"], limit=limit).count("number") == 3
     text = call(service, service.tokens["bob"], "Search", keywords=["harbour"], limit=20)
     assert text.count("number") == 20
@@ -124,6 +125,14 @@ def test_one_request_is_one_call(service: Service) -> None:
         with httpx2.Client(trust_env=False) as client:
             sent = {**JSON, "authorization": f"Bearer {service.tokens['bob']}", **headers}
             assert client.post(service.mcp, json=[call_one, {**call_one, "id": 2}], headers=sent).status_code == 400
+
+
+def test_no_call_counts_as_a_stream(service: Service) -> None:
+    """A header of a later protocol, which older ones don't read, makes no request one that is not counted among those at once."""
+    before = service.number("mdmemory_request_seconds_count", route="/mcp")
+    for version in ({}, {"mcp_protocol_version": "2025-06-18"}):
+        assert ask(service, service.tokens["bob"], mcp_method="subscriptions/listen", **version).status_code == 200
+    assert service.number("mdmemory_request_seconds_count", route="/mcp") == before + 2
 
 
 def test_streams_are_counted_apart(service: Service) -> None:

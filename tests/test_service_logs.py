@@ -6,12 +6,13 @@ import json
 import logging
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import httpx2
 import pytest
-from command import note, write
+from command import environment, note, write
 from prometheus_client.parser import text_string_to_metric_families
 from service_server import HELLO, JSON, ask, call, running, until
 from web_server import Visitor
@@ -136,3 +137,12 @@ def test_health_says_whether_the_storage_can_be_reached(tmp_path: Path) -> None:
         shutil.move(tmp_path / "away", tmp_path / "memories")
         until(lambda: httpx2.get(health, trust_env=False).status_code == 200)
         assert any("not ready" in line["event"] for line in service.log(level="WARNING"))
+
+
+def test_a_full_disk_does_not_end_who_counts(tmp_path: Path) -> None:
+    """The disk has room for a worker's numbers from its start on: writing to a mapped file that has none is the end of it."""
+    code = "from mdmemory.service.metrics import Metrics; Metrics()"
+    subprocess.run([sys.executable, "-c", code], env=environment(PROMETHEUS_MULTIPROC_DIR=str(tmp_path)), check=True, timeout=60)
+    files = list(tmp_path.glob("*.db"))
+    assert {file.name.rpartition("_")[0] for file in files} == {"counter", "gauge_livesum", "histogram"}
+    assert all(file.stat().st_blocks * 512 >= file.stat().st_size > 0 for file in files)

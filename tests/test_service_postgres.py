@@ -88,8 +88,9 @@ def test_health_follows_the_database(tmp_path: Path) -> None:
             assert httpx2.get(f"{health}/live", trust_env=False).status_code == 200
             assert service.number("mdmemory_storage_unavailable_total", verb="scan") >= 1
             assert "database" not in httpx2.get(health, trust_env=False, timeout=20).text
+            time.sleep(20)  # the longer it is away, the longer are the pauses between tries, unless they have a bound
             server.start()
-            until(lambda: {httpx2.get(health, trust_env=False, timeout=20).status_code for _ in range(4)} == {200}, 60)
+            until(lambda: {httpx2.get(health, trust_env=False, timeout=20).status_code for _ in range(4)} == {200}, 8)
             until(lambda: ask(service, service.tokens["alice"]).status_code == 200)
             assert "where I live" in call(service, service.tokens["alice"], "Read", file_path="user/home.md")
     finally:

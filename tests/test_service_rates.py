@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,18 @@ def test_where_nothing_can_be_counted_users_are_served(tmp_path: Path, caplog: p
     with rates.taking(ALICE, Limits(at_once=1)), rates.taking(ALICE, Limits(at_once=1)):
         pass
     assert "can't be counted" in caplog.text
+
+
+def test_what_ended_while_nothing_could_be_counted_is_counted_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A request whose end could not be written takes no room for ever."""
+    file, limits = tmp_path / "counts", Limits(at_once=1)
+    rates = Rates(str(file))
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        with rates.taking(ALICE, limits):
+            other.execute("BEGIN IMMEDIATE")  # as good as a full disk: nobody else can write
+        other.execute("ROLLBACK")
+    assert "can't be counted yet" in caplog.text
+    for _ in range(3):
+        with rates.taking(ALICE, limits), pytest.raises(TooMuch), rates.taking(ALICE, limits):
+            pass
+    rates.close()

@@ -208,11 +208,15 @@ def test_what_is_being_drawn_from_a_conversation_is_waited_for(tmp_path: Path) -
 
 
 def test_it_is_said_when_it_can_not_start(tmp_path: Path) -> None:
-    """A missing file of tokens, a location that is none and a port that is taken end it at once, with a line and no traceback."""
+    """A missing file of tokens, a location or a model that is none and a port that is taken end it at once, with a line."""
     (tmp_path / "memories").mkdir()
+    for name, text in (("model", "model: nosuch:x"), ("mount", "mounts: {team: {location: 'nosuch://x'}}")):
+        (tmp_path / name).write_text(text)
     with running(tmp_path) as service:
         port = service.url.rpartition(":")[2]
         for arguments, said in (
+            ((f"{tmp_path}/memories/{{user}}", "--tokens", "tokens", "--config", "model"), "nosuch"),
+            ((f"{tmp_path}/memories/{{user}}", "--tokens", "tokens", "--config", "mount"), "no backend"),
             ((f"{tmp_path}/memories/{{user}}", "--tokens", "none"), "none can't be read"),
             ((f"{tmp_path}/memories", "--tokens", "tokens"), "{user}"),
             (("nosuch://{user}", "--tokens", "tokens"), "no backend"),

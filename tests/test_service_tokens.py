@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -114,6 +115,39 @@ def test_people_s_comments_stay(file: Path) -> None:
     assert file.read_text() == f"# the team\n# no line end\n{hash_of(token)} bob\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert os.listdir(file.parent) == ["tokens"]
+
+
+async def test_a_young_file_is_parsed_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a file is so new that its date may not tell of a change, what is the same in it costs no more than its reading."""
+    token = new_token(file, "alice")
+    known, parsed = TokenFile(file, Limits()), []
+    monkeypatch.setattr(tokens, "parse_line", lambda line, limits: parsed.append(line) or parse_line(line, limits))
+    for _ in range(3):
+        assert await known(token) == User("alice")
+        known._looked -= tokens.LOOK_S
+    assert len(parsed) == 1
+
+
+def test_a_last_line_without_an_end_is_revoked(file: Path) -> None:
+    """It lets nobody in as it is, and would do so as soon as another token is put below it."""
+    file.write_text(f"{hash_of('b')} bob\n{ALICE} read-only alice")
+    assert revoke(file, "alice") == 1
+    new_token(file, "carol")
+    assert ALICE not in file.read_text() and hash_of("b") in file.read_text()
+
+
+async def test_a_date_to_come_does_not_have_it_read_for_ever(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that was written while the clock was ahead is read once, like any other."""
+    token = new_token(file, "alice")
+    later = time.time() + 3600
+    os.utime(file, (later, later))
+    known = TokenFile(file, Limits())
+    for n in range(3):
+        with monkeypatch.context() as patched:
+            if n:
+                patched.setattr(Path, "read_text", lambda *a, **k: pytest.fail("it was read again"))
+            assert await known(token) == User("alice")
+        known._looked -= tokens.LOOK_S
 
 
 def test_tokens_made_at_the_same_time_all_stand_in_it(file: Path) -> None:

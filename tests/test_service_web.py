@@ -149,13 +149,21 @@ def test_signing_in_and_out(service: Service) -> None:
         assert strange.status_code == 403 and "set-cookie" not in strange.headers
 
 
-def test_a_link_of_another_site_signs_nobody_in_unasked(service: Service) -> None:
-    """Who follows such a link is told whose memory it opens, lest they write into a stranger's."""
-    for site, status in (("cross-site", 200), ("same-site", 200), ("none", 303), ("same-origin", 303)):
+def test_a_link_signs_nobody_in_unasked(service: Service) -> None:
+    """Who follows one is told whose memory it opens, lest they write into a stranger's: also one in a text of their own memory."""
+    for site, status in (("cross-site", 200), ("same-site", 200), ("same-origin", 200), ("none", 303)):
         address = f"{service.url}/?token={service.tokens['bob']}"
         answer = httpx2.get(address, headers={"sec-fetch-site": site}, trust_env=False)
         assert answer.status_code == status and ("set-cookie" in answer.headers) == (status == 303)
         assert status == 303 or "Go on as bob" in answer.text
+
+
+def test_no_page_tells_the_token_in_its_address(service: Service) -> None:
+    """What the page at such an address fetches and sends names the site as where it came from, and not the address."""
+    for token, site in ((service.tokens["bob"], "cross-site"), (service.tokens["bob"], "none"), ("mdm_old", "none")):
+        answer = httpx2.get(f"{service.url}/?token={token}", headers={"sec-fetch-site": site}, trust_env=False)
+        assert answer.headers.get_list("referrer-policy") == ["origin"]
+    assert httpx2.get(f"{service.url}/sign-in", trust_env=False).headers.get_list("referrer-policy") == ["same-origin"]
 
 
 def test_a_revoked_token_closes_the_page(tmp_path: Path) -> None:
@@ -175,6 +183,15 @@ def test_a_revoked_token_closes_the_page(tmp_path: Path) -> None:
             until(lambda: alice.http.get("/").status_code == 401)
         alice.close()
         assert ask(service, service.tokens["bob"]).status_code == 200
+
+
+def test_a_page_has_one_address(service: Service) -> None:
+    """An address with a control character is none, so no stream is taken for a page, and left open to a token that is revoked."""
+    alice = visitor(service, "alice")
+    for path in ("/changes%0A", "/index%0A", "/file/user/home.md%0a", "/%00", "/changes%0D", "/x/%2e%2e/changes"):
+        with alice.http.stream("GET", path) as answer:
+            assert answer.status_code == 404, path
+    alice.close()
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", ""])

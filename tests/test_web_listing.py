@@ -14,7 +14,7 @@ from counting import CountingBackend
 from mdmemory.backends.local import LocalBackend
 from mdmemory.files.changes import Create
 from mdmemory.folder.memory_folder import MemoryFolder
-from mdmemory.memory import Memory
+from mdmemory.memory import Memory, open_memory
 from mdmemory.web.app import web_app
 from mdmemory.web.site import Site
 
@@ -75,3 +75,15 @@ async def test_two_pages_of_one_look(counted: tuple[CountingBackend, httpx2.Asyn
     _, client = counted
     first, again, noticed = [(await client.get(path)).text for path in ("/", "/", "/?note=deleted")]
     assert first == again and "Deleted." in noticed and "Deleted." not in (await client.get("/")).text
+
+
+async def test_one_memory_is_no_memories(tmp_path: Path) -> None:
+    """The field for a search counts what there is in words that fit."""
+    write(tmp_path / "memory/home.md", note("Home", "where I live"))
+    async with open_memory(tmp_path / "memory") as memory:
+        transport = httpx2.ASGITransport(web_app(Site(memory, "token")))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            assert 'placeholder="Search 1 memory"' in (await client.get("/")).text
+            write(tmp_path / "memory/boat.md", note("Boat", "where it lies"))
+            await asyncio.sleep(0.6)
+            assert 'placeholder="Search 2 memories"' in (await client.get("/")).text

@@ -72,6 +72,7 @@ def _serving(location: str | None, address: Any, options: dict[str, Any]) -> Ser
 
     from mdmemory.errors import ConfigError
     from mdmemory.folder.opening import backend_of
+    from mdmemory.models import model_from_string
     from mdmemory.service.serving import Serving
     from mdmemory.service.users import Limits, location_of
     from mdmemory.settings import Settings, read_settings
@@ -88,7 +89,10 @@ def _serving(location: str | None, address: Any, options: dict[str, Any]) -> Ser
         Limits(per_minute=options["per_minute"], at_once=options["at_once"]),
         options["metrics_token"],
     )
-    backend_of(location_of(template, "someone"))
+    for each in (template, *(os.fspath(mount.location) for mount in settings.mounts.values())):  # type: ignore[arg-type]  # see `Serving`
+        backend_of(location_of(each, "someone"))
+    if settings.model:
+        model_from_string(settings.model)
     return serving
 
 

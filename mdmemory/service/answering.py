@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
@@ -19,6 +20,11 @@ _METHODS: Final = frozenset("GET HEAD POST PUT PATCH DELETE OPTIONS".split())
 _ROUTES: Final = frozenset(
     "mcp health metrics sign-in sign-out static new file edit move index journal history review turns doctor changes".split()
 )
+BODY_S: Final = 120.0  # in which all of it must have come
+
+
+class _Late(Exception):
+    """The body of a request did not come in time."""
 
 
 class Answering:
@@ -36,8 +42,18 @@ class Answering:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         told = Told(uuid.uuid4().hex, method, route_of(scope["path"]))
 
+        loop = asyncio.get_running_loop()
+        until: float | None = loop.time() + BODY_S
+
         async def receive_counted() -> MutableMapping[str, Any]:
-            message = await receive()
+            nonlocal until
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise _Late from None
+            if not message.get("more_body"):
+                until = None
             told.received += len(message.get("body", b""))
             return message
 
@@ -52,6 +68,9 @@ class Answering:
         self._metrics.running.inc()
         try:
             await self._app(scope, receive_counted, send_told)
+        except _Late:
+            if not told.status:
+                await PlainTextResponse("The rest of this request did not come in time.", 408)(scope, receive, send_told)
         except Exception:  # what failed is logged; the user is told by which id to ask for it, and nothing of the host
             logger.exception("a request failed")
             self._metrics.errors.labels(told.route).inc()

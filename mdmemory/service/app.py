@@ -85,7 +85,11 @@ class ServiceApp:
     @asynccontextmanager
     async def _lifespan(self, app: Any) -> AsyncIterator[None]:
         named = self._serving.settings.model
-        own = model_from_string(named) if named and self._model is None else None
+        try:
+            own = model_from_string(named) if named and self._model is None else None
+        except Exception:  # the server says no more than that it could not begin
+            logger.exception("the model of the settings can't be used")
+            raise
         self._model = own or self._model
         self._metrics.workers.set(1)
         try:
@@ -104,7 +108,9 @@ class ServiceApp:
     async def _choose(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         app: ASGIApp
-        if path == "/mcp":
+        if any(char < " " for char in path):  # to routes a page's name with a line end after it is that page, to nothing else here
+            app = PlainTextResponse("There is no such page.", 404)
+        elif path == "/mcp":
             app = self._doors.mcp
         elif path in self._answers:
             app = await self._answers[path](scope)

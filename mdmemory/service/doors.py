@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from mcp.server.transport_security import RequestBodyLimitMiddleware
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -84,8 +85,7 @@ class Doors:
             answer = PlainTextResponse("There are no sessions here: each request is a POST of its own.", 405, {"Allow": "POST"})
         else:
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != _SESSION]}
-            is_stream = headers.get("mcp-method") == "subscriptions/listen"  # the SDK refuses one that is not of the body
-            await self._serve(user, token, lambda opened: opened.mcp, is_stream)(scope, receive, send)
+            await self._serve(user, token, lambda opened: opened.mcp, _listens(headers))(scope, receive, send)
             return
         await answer(scope, receive, send)
 
@@ -161,6 +161,12 @@ class Doors:
             task.result()
         elif (told := current.get()) and told.status:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _listens(headers: Headers) -> bool:
+    """Whether an MCP request is a stream: the SDK holds the header against the body, but not in older protocols."""
+    is_modern = headers.get("mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
+    return is_modern and headers.get("mcp-method") == "subscriptions/listen"
 
 
 def bearer_of(headers: Headers) -> str | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import ASGIApp
 
+from mdmemory.agent.searching import DEFAULT_FILES
 from mdmemory.folder.mounts import Mount
 from mdmemory.folder.opening import backend_of
 from mdmemory.folder.permissions import allow_all, read_only
@@ -66,7 +67,7 @@ async def open_for(user: User, serving: Serving, model: Model | None, csrf: str,
     policy = read_only if user.read_only else allow_all
     async with open_memory(home, mounts=mounts, model=model, config=config, policy=policy) as memory:
         site, server = Site(memory, csrf, user.name), mcp_server(memory)
-        server.middleware.append(_within_limits)
+        server.middleware.append(_within_limits({"Search": DEFAULT_FILES, "recall": config.hint_max_tokens}))
         security = security_of(serving.hosts)
         sessions = StreamableHTTPSessionManager(
             server, stateless=True, json_response=True, security_settings=security, max_request_body_size=2**40
@@ -80,13 +81,22 @@ def _mount(mount: Mount, user: User, metrics: Metrics) -> Mount:
     return replace(mount, location=Metered(backend_of(where), metrics))
 
 
-async def _within_limits(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Let a search and a recall bring no more than the user may take."""
-    limits = getattr(ctx.request, "scope", {}).get(LIMITS)
-    arguments = (ctx.params or {}).get("arguments")
-    if ctx.method == "tools/call" and isinstance(limits, Limits) and isinstance(arguments, dict):
-        most = {"Search": ("limit", limits.results), "recall": ("max_tokens", limits.answer_tokens)}
-        name, bound = most.get(str((ctx.params or {}).get("name")), ("", 0))
-        if isinstance(given := arguments.get(name), int | float) and given > bound:
-            ctx = replace(ctx, params={**(ctx.params or {}), "arguments": {**arguments, name: bound}})
-    return await call_next(ctx)
+def _within_limits(usual: Mapping[str, int]) -> ServerMiddleware[Any]:
+    """Let a search and a recall bring no more than the user may take.
+
+    Args:
+        usual: what each brings that does not say how much.
+    """
+
+    async def bounded(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        limits, params = getattr(ctx.request, "scope", {}).get(LIMITS), ctx.params or {}
+        arguments, tool = params.get("arguments"), str(params.get("name"))
+        if ctx.method == "tools/call" and tool in usual and isinstance(limits, Limits) and isinstance(arguments, dict):
+            name, bound = ("limit", limits.results) if tool == "Search" else ("max_tokens", limits.answer_tokens)
+            given = arguments.get(name)
+            with suppress(TypeError, ValueError):  # what is no number is refused by the tool
+                if float(usual[tool] if given is None else given) > bound:  # models send numbers as text, too
+                    ctx = replace(ctx, params={**params, "arguments": {**arguments, name: bound}})
+        return await call_next(ctx)
+
+    return bounded

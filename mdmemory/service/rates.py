@@ -53,6 +53,7 @@ class Rates:
 
     def __init__(self, file: str = ":memory:", worker: int = 0) -> None:
         self._worker, self._asked = worker, 0
+        self._owed: list[tuple[str, Kind]] = []  # what has ended and could not be counted yet
         self._db = sqlite3.connect(
             file, timeout=1.0, isolation_level=None, check_same_thread=False
         )  # one loop uses it, not always its maker's
@@ -81,6 +82,7 @@ class Rates:
 
     def _begin(self, user: str, limits: Limits, kind: Kind, now: float) -> None:
         self._asked += 1
+        self._pay()
         self._db.execute("BEGIN IMMEDIATE")
         try:
             if self._asked % _PRUNE_EVERY == 0:
@@ -101,15 +103,26 @@ class Rates:
                 self._db.execute("ROLLBACK")
 
     def _end(self, user: str, kind: Kind) -> None:
-        place = (user, kind, self._worker)
+        self._owed.append((user, kind))
         try:
+            self._pay()
+        except sqlite3.Error:  # else who came while the disk was full would have less from then on
+            logger.exception("a request that ended can't be counted yet")
+
+    def _pay(self) -> None:
+        """Count what has ended."""
+        while self._owed:
+            place = (*self._owed[-1], self._worker)
             self._db.execute("UPDATE running SET n = n - 1 WHERE user = ? AND kind = ? AND worker = ?", place)
+            self._owed.pop()
             self._db.execute("DELETE FROM running WHERE user = ? AND kind = ? AND worker = ? AND n <= 0", place)
-        except sqlite3.Error:
-            logger.exception("a request that ended can't be counted")
 
     def forget(self, worker: int) -> None:
-        """Take back what a worker that is gone had begun."""
+        """Take back what a worker that is gone had begun.
+
+        Raises:
+            sqlite3.Error: it can't be written now.
+        """
         self._db.execute("DELETE FROM running WHERE worker = ?", (worker,))
 
     def close(self) -> None:

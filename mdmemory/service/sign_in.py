@@ -17,7 +17,7 @@ from mdmemory.web.guard import SAFE_METHODS, cookie_of, without_token
 from mdmemory.web.site import static_version, templates
 
 MAX_FORM_BYTES: Final = 20_000
-_ELSEWHERE: Final = ("cross-site", "same-site")
+_BY_HAND: Final = ("none", None)  # what browsers send with an address that was typed or opened from a mail, and other programs
 
 
 class SignIn:
@@ -40,8 +40,8 @@ class SignIn:
 
         Args:
             where: the page that is opened then.
-            token, user: of an address that came from another site: who opens it must say so, lest somebody has them write into
-                a memory that is not theirs.
+            token, user: of an address that a page led to, be it one of ours, whose texts others may have written: who opens it
+                must say so, lest somebody has them write into a memory that is not theirs.
         """
         html = templates().get_template("sign_in.html.j2")
         shared = {"static": f"/static/{static_version()}", "where": _inside(where)}
@@ -52,9 +52,12 @@ class SignIn:
         token = next(value for name, value in query if name == "token")
         where = without_token(scope["path"], query)
         user = await self._asking(token)
-        if user is not None and Headers(scope=scope).get("sec-fetch-site") in _ELSEWHERE:
-            return self.page(200, where, token=token, user=user.name)
-        return await self._let_in(scope, token, where)
+        if user is not None and Headers(scope=scope).get("sec-fetch-site") not in _BY_HAND:
+            answer = self.page(200, where, token=token, user=user.name)
+        else:
+            answer = await self._let_in(scope, token, where)
+        answer.headers["Referrer-Policy"] = "origin"  # what a page at this address fetches or sends would tell the token
+        return answer
 
     async def answer(self, scope: Scope, receive: Receive) -> Response:
         """Answer /sign-in and /sign-out; forms come from our own pages."""

@@ -49,6 +49,7 @@ class TokenFile:
         self._file, self._limits = file, limits
         self._looked, self._state = float("-inf"), _NOTHING
         self._users: Mapping[str, User] = {}
+        self._known = ""  # the text that they stand in
 
     def check(self) -> None:
         """Refuse a file in which something is wrong; without this, what is wrong lets nobody in.
@@ -56,7 +57,7 @@ class TokenFile:
         Raises:
             ConfigError: the file can't be read, or a line of it.
         """
-        _, faults = self._read()
+        _, faults = self._read(self._text())
         if faults:
             raise ConfigError(f"{self._file.name}, {faults[0]}")
 
@@ -72,15 +73,17 @@ class TokenFile:
         self._looked = time.monotonic()
         try:
             state = self._state_now()
-            if state != self._state or time.time_ns() - state[0] < _YOUNG_NS:
-                self._users, faults = self._read()
-                if faults and state != self._state:
-                    logger.warning("the tokens in these lines let nobody in: %s", "; ".join(faults[:5]))
+            if state != self._state or abs(time.time_ns() - state[0]) < _YOUNG_NS:  # a date to come is none that is young
+                if (text := self._text()) != self._known:
+                    self._users, faults = self._read(text)
+                    self._known = text
+                    if faults:
+                        logger.warning("the tokens in these lines let nobody in: %s", "; ".join(faults[:5]))
                 self._state = state
         except ConfigError as error:
             if self._users or self._state != _NOTHING:
                 logger.error("%s Until it can be read, nobody is let in.", error)
-            self._users, self._state = {}, _NOTHING
+            self._users, self._state, self._known = {}, _NOTHING, ""
 
     def _state_now(self) -> tuple[int, int, int, int]:
         try:
@@ -89,12 +92,14 @@ class TokenFile:
             raise ConfigError(f"The file of tokens {self._file.name} can't be read: {error.strerror}.") from error
         return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
-    def _read(self) -> tuple[Mapping[str, User], list[str]]:
+    def _text(self) -> str:
         try:
-            text = self._file.read_text(encoding="utf-8")
+            return self._file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             what = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise ConfigError(f"The file of tokens {self._file.name} can't be read: {what}.") from error
+
+    def _read(self, text: str) -> tuple[Mapping[str, User], list[str]]:
         users: dict[str, User] = {}
         faults: list[str] = []
         for number, line in enumerate(text.splitlines(keepends=True), 1):
@@ -177,7 +182,7 @@ def revoke(file: Path, name: str) -> int:
 
     def is_theirs(line: str) -> bool:
         with suppress(InvalidArguments, ConfigError):
-            entry = parse_line(line)
+            entry = parse_line(f"{line.rstrip()}\n")  # a last line without an end opens nothing, until another is put below it
             return entry is not None and entry[1].name == name
         return False
 

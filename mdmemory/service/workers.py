@@ -13,9 +13,10 @@ import os
 import resource
 import signal
 import socket
+import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from typing import Any, Final
 import uvicorn
 
 from mdmemory.service.app import ServiceApp
+from mdmemory.service.connections import Connection
 from mdmemory.service.logs import log_lines
 from mdmemory.service.metrics import SHARED
 from mdmemory.service.rates import Rates
@@ -60,6 +62,7 @@ class Supervisor:
     def __init__(self, serving: Serving, listener: socket.socket, tokens: Path, workers: int) -> None:
         self._serving, self._listener, self._tokens, self._wanted = serving, listener, tokens, workers
         self._workers: list[Worker] = []
+        self._gone: list[int] = []  # whose requests still count
         self._is_over = False
 
     def run(self, started: Callable[[], object] = lambda: None) -> None:
@@ -80,7 +83,8 @@ class Supervisor:
             started()
             while not self._is_over:
                 wait([worker.process.sentinel for worker in self._workers if worker.process.is_alive()], LOOK_S)
-                self._workers = [self._kept(worker, rates, numbers) for worker in self._workers]
+                self._workers = [self._kept(worker, numbers) for worker in self._workers]
+                self._forget(rates)
             self._stop()
             rates.close()
 
@@ -93,18 +97,31 @@ class Supervisor:
         process.start()
         return Worker(process, time.monotonic())
 
-    def _kept(self, worker: Worker, rates: Rates, numbers: Path) -> Worker:
+    def _kept(self, worker: Worker, numbers: Path) -> Worker:
         """The worker, or one in its place."""
         process = worker.process
         if process.is_alive() or self._is_over or (time.monotonic() - worker.begun < YOUNG_S):
             return worker
+        try:
+            another = self._start()
+        except OSError:  # memory or processes are short: it is tried again, and the other workers serve meanwhile
+            logger.exception("no worker can be started in place of one that ended")
+            return Worker(process, time.monotonic())
         from prometheus_client.multiprocess import mark_process_dead
 
         logger.error("worker %s ended with %s, and another is started", process.pid, process.exitcode)
-        rates.forget(process.pid or 0)
-        mark_process_dead(process.pid, str(numbers))  # type: ignore[no-untyped-call]  # the library says none
+        self._gone.append(process.pid or 0)
+        with suppress(OSError):
+            mark_process_dead(process.pid, str(numbers))  # type: ignore[no-untyped-call]  # the library says none
         process.close()
-        return self._start()
+        return another
+
+    def _forget(self, rates: Rates) -> None:
+        """Take back what workers that are gone had begun; on a full disk, later."""
+        with suppress(sqlite3.Error):
+            while self._gone:
+                rates.forget(self._gone[-1])
+                self._gone.pop()
 
     def _stop(self) -> None:
         """Have every worker end; what does not end in time is killed, which loses nothing that was answered."""
@@ -152,8 +169,9 @@ def work(serving: Serving, listener: socket.socket, tokens: Path) -> None:
     with suppress(ValueError, OSError):  # an open memory takes some files
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     app = ServiceApp(serving, TokenFile(tokens, serving.limits))
+    quiet: Mapping[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
     config = uvicorn.Config(
-        app, lifespan="on", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=serving.end_s
-    )
+        app, http=Connection, ws="none", lifespan="on", timeout_graceful_shutdown=serving.end_s, **quiet
+    )  # another parser, where one is installed, bounds no head
     with suppress(KeyboardInterrupt):  # which uvicorn raises again when all is done
         _Server(config, app).run([listener])

@@ -37,7 +37,9 @@ HEADERS: Final = {
     "Referrer-Policy": "same-origin",  # with no-referrer, browsers would send `Origin: null` with our own forms
     "X-Content-Type-Options": "nosniff",
 }
-_RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in HEADERS.items())
+_RAW_HEADERS: Final = tuple(
+    (name.lower().encode(), value.encode()) for name, value in {**HEADERS, "Cache-Control": "no-store"}.items()
+)
 
 
 class Guard:
@@ -96,8 +98,8 @@ def with_headers(send: Send) -> Send:
     async def send_guarded(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             given = message["headers"]
-            is_cached = any(name == b"cache-control" for name, _ in given)
-            message["headers"] = [*given, *_RAW_HEADERS, *(() if is_cached else ((b"cache-control", b"no-store"),))]
+            names = {name for name, _ in given}  # an answer may say for itself what else holds for all
+            message["headers"] = [*given, *(pair for pair in _RAW_HEADERS if pair[0] not in names)]
         await send(message)
 
     return send_guarded

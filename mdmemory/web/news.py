@@ -19,6 +19,7 @@ from mdmemory.folder.known import INDEX
 logger = logging.getLogger("mdmemory")
 MAX_LISTENERS: Final = 100
 ALIVE_S: Final = 15.0  # after which a silent stream says that it is one, so that a listener who left is noticed
+MAX_WAITING: Final = 100  # events for one page; one that takes none for so long is to come again
 MAX_PATHS: Final = 200  # in one event; a page that shows the list is told that there are more
 Journal = tuple[tuple[str, int, int], ...]
 
@@ -88,7 +89,12 @@ class News:
     def _tell(self, paths: list[str], *, is_journal: bool) -> None:
         event = f"event: change\ndata: {json.dumps({'paths': paths, 'journal': is_journal})}\n\n"
         for queue in self._listeners:
-            queue.put_nowait(event)
+            if queue.qsize() >= MAX_WAITING:
+                while not queue.empty():
+                    queue.get_nowait()
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(event)
 
     def _journal(self) -> Journal:
         with suppress(KeyError):
