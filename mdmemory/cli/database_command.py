@@ -110,7 +110,7 @@ async def limit(url: str, files: int | None, size: int | None, as_json: bool) ->
 @json_option
 @run
 async def show(url: str, as_json: bool) -> None:
-    """Show how large a folder is, how large it may become, and who may open it.
+    """Show how large a folder is and may be, and who may open it.
 
     Of a folder that ends in a slash, only the latter.
     """
