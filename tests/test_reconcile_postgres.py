@@ -166,6 +166,20 @@ def test_watching_with_the_command(tmp_path: Path, folder_url: str) -> None:
         process.communicate()
 
 
+def test_push_and_pull_keep_no_password(tmp_path: Path, folder_url: str) -> None:
+    """What they note in the histories, and print, says nothing of who logs in."""
+    url = folder_url.replace("//mdmemory@", "//mdmemory:hunter2@")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/a.md").write_bytes(note("A"))
+    said = [mdmemory("push", "-f", "home", url, cwd=tmp_path)]
+    mdmemory("remember", "-f", folder_url, "-t", "project", "We ship on Mondays.", cwd=tmp_path)
+    said += [mdmemory("pull", "-f", "home", url, cwd=tmp_path) for _ in range(2)]
+    logs = [mdmemory("log", "-f", place, cwd=tmp_path) for place in ("home", folder_url)]
+    assert [done.returncode for done in (*said, *logs)] == [0] * 5 and "pull from postgres://" in logs[0].stdout
+    assert "hunter2" not in "".join(done.stdout + done.stderr for done in (*said, *logs))
+    assert b"hunter2" not in (tmp_path / "home/.mdmemory/log.jsonl").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("location", "name"),
     [

@@ -70,7 +70,7 @@ async def _watch(pair: Pair, location: str, max_deletions: int | None, *, as_jso
         for note in news.notes if isinstance(news, Synced) else (news,):
             click.echo(one_line(note), err=True)
 
-    click.echo(f"Keeping the two together: {one_line(_shown(location))}. Ctrl-C ends it.", err=True)
+    click.echo(f"Keeping the two together: {one_line(shown(location))}. Ctrl-C ends it.", err=True)
     try:
         await keep_together(pair, tell, max_deletions=max_deletions)
     except asyncio.CancelledError:  # Ctrl-C is how it ends
@@ -91,7 +91,7 @@ def _print(synced: Synced, location: str, *, as_json: bool, as_diff: bool) -> No
     if synced.steps:
         print_table([(step.action, step.side, step.path, step.reason) for step in synced.steps], ("WHAT", "WHERE", "FILE", "WHY"))
     else:
-        click.echo(f"Nothing has changed here or in {one_line(_shown(location))}.")
+        click.echo(f"Nothing has changed here or in {one_line(shown(location))}.")
     for note in synced.notes:
         print_note(note)
     for step in synced.steps if as_diff else ():
@@ -106,7 +106,8 @@ def _own_name(location: str) -> str:
     return name_of(location) if "://" in location else f"{Path(name_of(location)).name} on {socket.gethostname()}"
 
 
-def _shown(location: str) -> str:
+def shown(location: str) -> str:
+    """A location as people are told of it: a URL without who logs in, a path as it was typed."""
     return name_of(location) if "://" in location else location
 
 

@@ -47,15 +47,16 @@ async def push(location: str, folder: str, dry_run: bool, force: bool, as_json: 
 async def _sync(location: str, folder: str, *, push: bool, dry_run: bool, force: bool, as_json: bool) -> int:
     """Returns 1 when something was left, as it needs a person."""
     from mdmemory.care.sync import sync
+    from mdmemory.cli.reconcile_command import shown
     from mdmemory.cli.tables import print_table
     from mdmemory.memory import open_memory
 
     async with opened(folder) as mine, open_memory(location) as other:
-        steps = await sync(mine.folder, other.folder, location, push=push, dry_run=dry_run, force=force)
+        steps = await sync(mine.folder, other.folder, shown(location), push=push, dry_run=dry_run, force=force)
     if as_json:
         print_json([asdict(step) for step in steps])
     elif steps:
         print_table([(step.action, step.path, step.reason) for step in steps], ("WHAT", "FILE", "WHY"))
     else:
-        click.echo(f"Nothing has changed in {folder if push else location}.")
+        click.echo(f"Nothing has changed in {folder if push else shown(location)}.")
     return int(any(step.action == "left" for step in steps))
