@@ -143,6 +143,7 @@ async def test_two_processes_accept_at_once(tmp_path: Path) -> None:
     assert files_of(tmp_path) == {**TEA, **OTHERS}
 
 
+@pytest.mark.slow
 def test_killed_while_it_is_accepted(places: Path) -> None:
     """E6, D2: after a kill at any step of an accept, the next open finds the merge done or not begun, and never half of it."""
     seed, call, code, ends = places / "seed", 1, -signal.SIGKILL, set()

@@ -25,6 +25,8 @@ from mdmemory.folder.purge import purge
 from mdmemory.folder.retention import shorten
 from mdmemory.folder.sweeping import named_in
 
+pytestmark = pytest.mark.slow  # many processes, or the same again and again
+
 __all__ = ["places"]
 Work = Callable[[MemoryFolder], Awaitable[object]]
 AT_EACH = pytest.param(1, marks=pytest.mark.slow, id="each call")  # system calls between two kills

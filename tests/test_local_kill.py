@@ -20,6 +20,8 @@ from test_conformance import WeakerLocalBackend
 from mdmemory.backends.local import LocalBackend
 from mdmemory.backends.protocol import ABSENT, LOG, Append, Op, Put, done_mark, etag_of
 
+pytestmark = pytest.mark.slow  # many processes, or the same again and again
+
 OBJECT = ".mdmemory/objects/abc"
 OLD, NEW = b"old\n" * 1000, b"new\n" * 1000
 ID = "c1"

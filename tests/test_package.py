@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow  # many processes, or the same again and again
+
 HEAVY = set("anthropic docker e2b httpx httpx2 jinja2 markdown_it mcp nh3 numpy openai pydantic starlette uvicorn watchdog".split())
 ALLOWED = set(
     """mdmemory click jinja2 markupsafe numpy platformdirs python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog

@@ -15,6 +15,8 @@ from mdmemory.backends.postgres import PostgresBackend
 from mdmemory.backends.protocol import ABSENT, LOG, Append, Backend, Delete, File, Move, Op, Put, done_mark, etag_of
 from mdmemory.errors import Unavailable
 
+pytestmark = pytest.mark.slow  # many processes, or the same again and again
+
 OLD, NEW = b"old\n", b"new\n"
 INTENT = b'{"intent":"c"}\n'
 DONE = f"{{{done_mark('c')}}}\n".encode()

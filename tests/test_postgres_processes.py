@@ -24,6 +24,8 @@ from mdmemory.files.changes import Create, Replace
 from mdmemory.files.journal import parse
 from mdmemory.folder.memory_folder import MemoryFolder
 
+pytestmark = pytest.mark.slow  # many processes, or the same again and again
+
 _numbers = itertools.count()
 
 

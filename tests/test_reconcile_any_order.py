@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+import pytest
 from counting import CountingBackend
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,8 @@ from mdmemory.errors import Unavailable
 from mdmemory.files.history import OBJECTS
 from mdmemory.folder.known import INDEX
 from mdmemory.folder.memory_folder import MemoryFolder
+
+pytestmark = pytest.mark.slow  # many processes, or the same again and again
 
 PATHS = ("a.md", "b.md", "sub/c.md")
 WORD = re.compile(rb"word\d+")

@@ -20,6 +20,8 @@ from mdmemory.backends.memory import MemoryBackend
 from mdmemory.backends.protocol import Op, Put
 from mdmemory.care.doctor.names import original_of
 
+pytestmark = pytest.mark.slow  # many processes, or the same again and again
+
 __all__ = ["places", "synced_folders"]
 AT_EACH = pytest.param(
     2, marks=[pytest.mark.slow, pytest.mark.timeout(900)], id="each other call"

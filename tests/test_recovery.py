@@ -111,6 +111,7 @@ def cut_last_line(root: Path) -> None:
     (root / LOG).write_bytes(b"".join(lines[:-1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CHANGES)
 def test_killed_before_every_system_call_of_a_save(kind: str, places: Path) -> None:
     """E6: whichever system call is the last, the next open finds all of the commit or nothing, and an index that agrees."""

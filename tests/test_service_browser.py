@@ -12,7 +12,7 @@ from browser import Tab, expect
 from command import note, write
 from service_server import Service, running
 
-pytestmark = pytest.mark.xdist_group("service-browser")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("service-browser")]
 SECRETS = {"alice": "ALICE-ONLY", "bob": "BOB-ONLY"}
 Open = Any
 

@@ -15,6 +15,8 @@ from mdmemory.service.connections import Connection
 from mdmemory.service.serving import Serving
 from mdmemory.service.users import User
 
+pytestmark = pytest.mark.slow  # many processes, or the same again and again
+
 LIVE = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 FORM = b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://127.0.0.1\r\nContent-Length: 50\r\n\r\n"
 CALL = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer alice\r\nContent-Length: 50\r\n\r\n{"

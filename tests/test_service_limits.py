@@ -15,7 +15,7 @@ from command import note, write
 from mcp_clients import over_http
 from service_server import HELLO, JSON, Service, ask, call, running, until
 
-pytestmark = pytest.mark.xdist_group("service-limits")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("service-limits")]
 
 
 @pytest.fixture(scope="module")

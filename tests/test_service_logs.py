@@ -21,7 +21,7 @@ from mdmemory.errors import Unavailable
 from mdmemory.service.answering import route_of
 from mdmemory.service.logs import Lines, Told, current
 
-pytestmark = pytest.mark.xdist_group("service-logs")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("service-logs")]
 NAME, TEXT = "diagnosis-of-alice", "SECRETWORD"
 
 

@@ -17,7 +17,7 @@ from mcp_clients import called, over_http
 from service_server import ask, call, running, until
 from web_server import Visitor
 
-pytestmark = pytest.mark.xdist_group("service-postgres")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("service-postgres")]
 
 
 async def test_everyone_works_in_their_own_memory(tmp_path: Path, database: str) -> None:

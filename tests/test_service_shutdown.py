@@ -17,7 +17,7 @@ from command import REPOSITORY, environment, mdmemory, note, write
 from service_server import ask, call, is_alive, new_token, running, until
 from web_server import Visitor
 
-pytestmark = pytest.mark.xdist_group("service-shutdown")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("service-shutdown")]
 PROGRAM = '''
 """A program that serves more than the service: turns of its own, in the memories that the service has open."""
 import asyncio, json, os, sys

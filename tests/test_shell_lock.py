@@ -80,6 +80,7 @@ def assert_whole(root: Path, before: bytes) -> None:
         assert content(root, "notes/a.md") == content(root, "MEMORY.md") == NEW
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("dash" not in KINDS, reason="busybox starts its tools itself, where none can be put in between")
 @pytest.mark.parametrize("before", [b"", OLD], ids=["create", "replace"])
 async def test_kill_9_at_every_step(tmp_path: Path, before: bytes) -> None:

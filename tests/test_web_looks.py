@@ -45,6 +45,7 @@ def show(tab: Any, path: str, folder: Path) -> Any:
     return page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(open_tab: Open, folder: Path, scheme: str) -> None:
     """Labels, landmarks, headings and contrast of every page are as they must be, with the help and the preview open, too."""

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from command import environment
 from conversations import memory, reply, said
 from folders import on_disk
@@ -21,6 +22,8 @@ from mdmemory.files.history import TOMBSTONES, read_tombstones
 from mdmemory.files.journal import MARK
 from mdmemory.folder.memory_folder import MemoryFolder
 from mdmemory.folder.proposals import accept, list_proposals, reject
+
+pytestmark = pytest.mark.slow  # many processes, or the same again and again
 
 __all__ = ["places"]
 REVIEWED = Config(extract="propose", watch=False)
