@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from engine import say_what_did_not_run
 
@@ -68,6 +67,8 @@ class Server:
 
     def log(self, url: str) -> None:
         """Note every statement in a database from now on."""
+        import psycopg
+
         with psycopg.connect(as_admin(url), autocommit=True) as connection:
             connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET log_statement = 'all'".encode())
 
@@ -78,6 +79,8 @@ class Server:
 
     def new_database(self, name: str = "", *, more: str = "", owner: str = "mdmemory") -> str:
         """The URL of a database with nothing in it; one of that name goes before, and `more` is said where it is made."""
+        import psycopg
+
         name = name or f"test_{next(_numbers)}"
         with psycopg.connect(as_admin(self.url), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
@@ -97,6 +100,8 @@ class Server:
 
     def new_role(self, name: str) -> Callable[[str], str]:
         """Make a role that may log in and nothing else, unless it is there; returns how a database's URL reads for it."""
+        import psycopg
+
         with psycopg.connect(as_admin(self.url), autocommit=True) as connection, suppress(psycopg.errors.DuplicateObject):
             connection.execute(f"CREATE ROLE {name} LOGIN".encode())
         return lambda url: re.sub("//[a-z_0-9]+@", f"//{name}@", url)
@@ -118,6 +123,8 @@ async def closing(url: str, folder: str) -> AsyncIterator[PostgresBackend]:
 
 async def execute(url: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
     """What a database answers to a statement of a connection of its own: the superuser's, unless the URL names a role of a test."""
+    import psycopg
+
     url = url.replace("//mdmemory@", "//admin@")
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         cursor = await connection.execute(statement.encode(), values or None)
