@@ -94,7 +94,7 @@ class PostgresBackend:
         before = Versions.of(known) if isinstance(known, Versions) else Versions()
         since = _Since.of(before)
         listed = {} if since else {path: _seq_of(version) for path, version in known.items()}
-        unsure = [path for path, version in known.items() if _seq_of(version) is None] if since else []
+        unsure = _unsure(before) if since else []
         heard, looked_at = self._database.news.heard, time.monotonic()
         rows = await self._database.rows(
             _SCAN,
@@ -236,6 +236,12 @@ def _nothing(known: Mapping[str, Version]) -> Scan:
 
 def _seq_of(version: Version) -> int | None:
     return STATE.unpack(version)[3] if isinstance(version, bytes) and len(version) == STATE.size else None
+
+
+def _unsure(known: Versions) -> list[str]:
+    """The files of which no scan has told the version; a look at every name, so nothing is unpacked."""
+    listings = known.listings.items()
+    return [prefix + name for prefix, each in listings for name, version in each.files.items() if len(version) != STATE.size]
 
 
 def _copied(known: Versions, changed: Sequence[str]) -> Versions:
