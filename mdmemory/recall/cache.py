@@ -25,7 +25,7 @@ from mdmemory.backends.protocol import Version
 from mdmemory.recall.packing import packed, unpacked
 
 logger = logging.getLogger("mdmemory")
-SCHEMA = 4
+SCHEMA = 5
 CACHE_ERRORS = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError)  # what is read may make no sense either
 BUSY_S = 30.0  # another process writes a thousand files at a time, which takes a second
 UNUSED_DAYS = 90
@@ -36,7 +36,7 @@ _TABLES = """
     CREATE TABLE file (
         id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
         seq INTEGER, writer INTEGER, version, header TEXT,
-        day INTEGER, mtime_ns INTEGER, passages INTEGER, speakers TEXT, units TEXT
+        day INTEGER, mtime_ns INTEGER, passages INTEGER, length INTEGER, speakers TEXT, units TEXT
     );
     CREATE INDEX file_by_seq ON file(seq);
     CREATE INDEX file_by_day ON file(day, passages);
@@ -44,7 +44,8 @@ _TABLES = """
     CREATE TABLE snapshot (id INTEGER PRIMARY KEY, seq INTEGER, listings TEXT, versions BLOB);
     CREATE VIRTUAL TABLE terms USING fts5(name, about, body, tokenize = "ascii");
     CREATE VIRTUAL TABLE holding USING fts5vocab(terms, row);
-    INSERT INTO terms(terms, rank) VALUES ('rank', 'bm25(4.0, 2.0, 1.0)'), ('hashsize', 16777216);
+    CREATE VIRTUAL TABLE stands USING fts5vocab(terms, instance);
+    INSERT INTO terms(terms, rank) VALUES ('hashsize', 16777216);
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection as Paths
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from mdmemory.recall.cache import Cache
@@ -35,14 +35,15 @@ class Collection:
         """Add a file, or replace what was known of it."""
         words = words_of(document, mtime_ns, self.languages)
         day, count, speakers = words.day, words.passages, words.speakers
-        values = (day, mtime_ns, count, speakers, words.units, path)
+        length = sum(map(len, (words.name.split(), words.about.split(), words.body.split())))
+        values = (day, mtime_ns, count, length, speakers, words.units, path)
         with self.cache.changing():
             number = self._cleared(path)
             if number is None:
-                into = "INSERT INTO file(day, mtime_ns, passages, speakers, units, path) VALUES (?, ?, ?, ?, ?, ?)"
+                into = "INSERT INTO file(day, mtime_ns, passages, length, speakers, units, path) VALUES (?, ?, ?, ?, ?, ?, ?)"
                 number = int(self.cache.db.execute(into, values).lastrowid or 0)
             else:
-                changed = "UPDATE file SET day = ?, mtime_ns = ?, passages = ?, speakers = ?, units = ? WHERE path = ?"
+                changed = "UPDATE file SET day = ?, mtime_ns = ?, passages = ?, length = ?, speakers = ?, units = ? WHERE path = ?"
                 self.cache.db.execute(changed, values)
             self._count(day, count, speakers, 1)
             self.postings.put(number, words.name, words.about, words.body)
@@ -64,7 +65,7 @@ class Collection:
         """Forget a file, known or not."""
         with self.cache.changing():
             if self._cleared(path) is not None:
-                gone = "UPDATE file SET day = NULL, mtime_ns = NULL, passages = NULL, speakers = NULL, units = NULL WHERE path = ?"
+                gone = "UPDATE file SET day = NULL, mtime_ns = NULL, passages = NULL, length = NULL, speakers = NULL, units = NULL WHERE path = ?"
                 self.cache.db.execute(gone, (path,))
 
     def _cleared(self, path: str) -> int | None:
@@ -94,13 +95,13 @@ class Collection:
         """How many files hold each term."""
         return self.postings.holding(terms)
 
-    def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+    def find(self, weights: Mapping[str, float], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The candidates, as `Postings.find` has them."""
-        return self.postings.find(terms, files, limit, allowed)
+        return self.postings.find(weights, files, limit, allowed)
 
-    def match(self, terms: Sequence[str], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+    def match(self, weights: Mapping[str, float], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The best files that hold any of the terms."""
-        return self.postings.match(terms, limit, allowed)
+        return self.postings.match(weights, limit, allowed)
 
     async def prepared(self, query: str, limit: int, allowed: AbstractSet[str] | None = None, also: Paths[str] = ()) -> Collection:
         """What a query is asked of; itself, as all of it is here."""

@@ -60,11 +60,11 @@ class Collections:
         each = [part.holding(terms) for part in self._parts.values()]
         return {term: sum(holding[term] for holding in each) for term in terms}
 
-    def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+    def find(self, weights: Mapping[str, float], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The candidates of all parts: which terms are rare is judged over all files."""
         inside = None if allowed is None else by_part(allowed, self._prefixes)
 
-        def match(some: Sequence[str]) -> list[str]:
+        def match(some: Mapping[str, float]) -> list[str]:
             found = []
             for prefix, part in self._parts.items():
                 only = None if inside is None else frozenset(inside[prefix])
@@ -72,7 +72,7 @@ class Collections:
                 found += [path for path in there if owner(path, self._prefixes) == prefix]
             return found
 
-        return sorted(candidates(self.holding(tuple(terms)), files, limit, match))
+        return sorted(candidates(self.holding(tuple(weights)), weights, files, limit, match))
 
     def entries(self, paths: Sequence[str]) -> list[Entry]:
         """What is known of each of these files."""

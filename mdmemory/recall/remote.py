@@ -166,14 +166,14 @@ class LookedUp:
         """How many files hold each term of the query."""
         return {term: self._lookup.holding.get(term, 0) for term in terms}
 
-    def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+    def find(self, weights: Mapping[str, float], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The candidates, which the backend chose."""
         return [kept.path for kept in self._lookup.found]
 
-    def match(self, terms: Sequence[str], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+    def match(self, weights: Mapping[str, float], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The candidates that hold any of the terms."""
-        wanted = frozenset(terms)
-        return [path for path in self.find(terms, 0, limit) if self._holds(self._entries[path], wanted)][:limit]
+        wanted = frozenset(weights)
+        return [path for path in self.find(weights, 0, limit) if self._holds(self._entries[path], wanted)][:limit]
 
     def entries(self, paths: Sequence[str]) -> list[Entry]:
         """What is known of each of these files."""

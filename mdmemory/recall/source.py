@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection as Paths
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -27,8 +27,12 @@ class Source(Protocol):
         """How many files hold each term."""
         ...
 
-    def find(self, terms: Iterable[str], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
-        """The candidates: what the rare terms find, and while that is too little, what the common ones find."""
+    def find(self, weights: Mapping[str, float], files: int, limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+        """The candidates: what the rare terms find, and while that is too little, what the common ones find.
+
+        Args:
+            weights: the terms with their inverse document frequency.
+        """
         ...
 
     def entries(self, paths: Sequence[str]) -> list[Entry]:
@@ -41,7 +45,7 @@ class Source(Protocol):
 class PartSource(Source, Protocol):
     """One of several sources that are asked as one: which terms are rare is judged over all of them."""
 
-    def match(self, terms: Sequence[str], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
+    def match(self, weights: Mapping[str, float], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The best files that hold any of the terms."""
         ...
 
