@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 import time
 from collections.abc import Collection as Paths
 from collections.abc import Iterable, Mapping
@@ -38,9 +37,9 @@ from mdmemory.recall.remote import RemoteIndex
 from mdmemory.recall.tokens import ENGLISH
 
 logger = logging.getLogger("mdmemory")
-AT_ONCE = 128  # files learnt in one transaction, for which other processes and the event loop wait
+AT_ONCE = 128  # files read at a time, for which the event loop waits
+WRITTEN_AT_ONCE = 1024  # files written in one transaction, for which it waits as long, and other processes too
 FEW_NEWER = 64  # rows beside the versions in one piece that cost nothing to speak of
-
 _SOMETHING = Known(0, 0, None, None)  # a file of which this process did not ask what it was
 
 
@@ -150,7 +149,8 @@ class Catalog:
         heads = iter(scan.heads.items())
         while some := list(islice(heads, AT_ONCE)):
             self._learn_all(some, scan, texts)
-            await asyncio.sleep(0)  # between transactions: another memory of this process may wait for the end of ours
+            await asyncio.sleep(0)  # outside of transactions: another memory of this process may wait for the end of ours
+        self._write()
         self.skipped = scan.skipped
         self.scanned = True
         self._keep(len(scan.heads) + len(gone))
@@ -172,27 +172,29 @@ class Catalog:
         return changed
 
     def _learn_all(self, heads: Iterable[tuple[str, bytes]], scan: Scan, texts: Mapping[str, bytes]) -> None:
-        """Take in new files, with one transaction."""
-        try:
-            with self.cache.changing():
-                for path, head in heads:
-                    entry = scan.files[path]
-                    if path == INDEX:
-                        self.index_data = head if len(head) == entry.size else None
-                    elif is_memory_path(path):
-                        self.learn(path, texts.get(path, head), entry.size, entry.mtime_ns, entry.version)
-        except sqlite3.Error as error:
-            self.cache.lose(error)
+        """Take in new files."""
+        with self.cache.guarded(), self.cache.changing():
+            for path, head in heads:
+                entry = scan.files[path]
+                if path == INDEX:
+                    self.index_data = head if len(head) == entry.size else None
+                elif is_memory_path(path):
+                    self._learn(path, texts.get(path, head), entry.size, entry.mtime_ns, entry.version)
+        self._write(WRITTEN_AT_ONCE)
+
+    def _write(self, fewest: int = 1) -> None:
+        """Have the words of what was learnt kept, with its version and header; after an error it will be read again."""
+        if not isinstance(self.recall, RemoteIndex):
+            with self.cache.guarded():
+                self.recall.write(fewest=fewest)
 
     def _keep(self, changes: int) -> None:
         """Write all versions in one piece when many have changed since the last time."""
         self._unkept += changes
         if self._unkept > max(FEW_NEWER, len(self.versions) // 16):
             self._unkept = 0
-            try:
+            with self.cache.guarded():
                 self.cache.keep(self.versions)
-            except sqlite3.Error as error:
-                self.cache.lose(error)
 
     @property
     def is_lost(self) -> bool:
@@ -254,21 +256,26 @@ class Catalog:
         Args:
             version: as a scan told; without it the next scan looks again.
         """
+        known = self._learn(path, data, size, mtime_ns, version)
+        self._write()
+        return known
+
+    def _learn(self, path: str, data: bytes, size: int, mtime_ns: int, version: Version) -> Known:
+        """Take in a file's bytes; its words are to be written."""
         before, told_ns = self.headers.known(path), mtime_ns
         mtime_ns = min(mtime_ns, time.time_ns())  # a clock that was ahead must not make a file the newest until then
         known, document = known_from(path, data, size, mtime_ns, (before.header or before.last_good) if before else None)
         self.versions.put(path, version)
         self._set(path, known)
-        try:
-            with self.cache.changing():
-                if isinstance(self.recall, RemoteIndex):
-                    self.recall.put(path, document, told_ns, known.etag, size, as_text(known))
+        if isinstance(self.recall, RemoteIndex):
+            self.recall.put(path, document, told_ns, known.etag, size, as_text(known))
+            return known
+        if is_same(before, known):
+            with self.cache.guarded(), self.cache.changing():
+                if self.recall.touch(path, document, mtime_ns):
+                    self.cache.note(path, version, as_text(known))
                     return known
-                if not (is_same(before, known) and self.recall.touch(path, document, mtime_ns)):
-                    self.recall.put(path, document, mtime_ns)
-                self.cache.note(path, version, as_text(known))
-        except sqlite3.Error as error:  # it will be read again
-            self.cache.lose(error)
+        self.recall.add(path, document, mtime_ns, version, as_text(known))
         return known
 
     def _set(self, path: str, known: Known) -> None:
@@ -277,11 +284,8 @@ class Catalog:
 
     def wrote(self, path: str, data: bytes, mtime_ns: int) -> None:
         """Take in what was just written; the next scan looks again, because only it knows the version."""
-        if path == INDEX:
-            self.versions.put(path, NO_VERSION)
-            self.index_data = data
-        elif is_memory_path(path):
-            self.learn(path, data, len(data), mtime_ns)
+        if path == INDEX or is_memory_path(path):
+            self.take({path: File(data, etag_of(data), len(data), mtime_ns)})
 
     def forget(self, path: str) -> None:
         """Drop a file that is gone."""
@@ -291,9 +295,6 @@ class Catalog:
         self.headers.drop(path)
         self.journals.pop(path, None)
         self.versions.drop(path)
-        try:
-            with self.cache.changing():
-                self.recall.remove(path)
-                self.cache.forget(path)
-        except sqlite3.Error as error:
-            self.cache.lose(error)
+        with self.cache.guarded(), self.cache.changing():
+            self.recall.remove(path)
+            self.cache.forget(path)

@@ -26,6 +26,7 @@ class Headers:
         self._listed: dict[str, Listed] = {}
         self._unreadable: dict[str, Listed] = {}
         self._bounded: set[str] = set()
+        self._new: dict[str, None] = {}  # files that the other lists lack, as nobody asked for these since
         self._alike: defaultdict[str, set[str]] = defaultdict(set)
 
     @property
@@ -37,19 +38,19 @@ class Headers:
     @property
     def listed(self) -> dict[str, Listed]:
         """What the index says of each file that could be read, now or before it broke."""
-        self._load()
+        self._derive_all()
         return self._listed
 
     @property
     def unreadable(self) -> dict[str, Listed]:
         """What a prompt says of the others; on disk they get no line, as it would be out of date once they are mended."""
-        self._load()
+        self._derive_all()
         return self._unreadable
 
     @property
     def bounded(self) -> set[str]:
         """Files that expire or supersede another."""
-        self._load()
+        self._derive_all()
         return self._bounded
 
     def known(self, path: str) -> Known | None:
@@ -65,7 +66,7 @@ class Headers:
 
     def lookalike(self, path: str) -> str | None:
         """An existing file whose name a person, or some disk, takes for this one."""
-        self._load()
+        self._derive_all()
         key = collision_key(path)
         if key == collision_key(INDEX):
             return INDEX if path != INDEX else None
@@ -74,11 +75,11 @@ class Headers:
     def set(self, path: str, known: Known) -> None:
         """Take in a file."""
         self._files[path] = known
-        if self.is_loaded:
-            self._derive(path, known)
+        self._new[path] = None
 
     def drop(self, path: str) -> None:
         """Forget a file, known or not."""
+        self._new.pop(path, None)
         self._bounded.discard(path)
         self._files.pop(path, None)
         self._listed.pop(path, None)
@@ -91,17 +92,20 @@ class Headers:
         self._cache = cache
 
     def _load(self) -> None:
-        if self.is_loaded:
-            return
-        self.is_loaded = True
-        try:
-            for path, text in self._cache.headers():
-                if path not in self._files and self._is_there(path):
-                    self._files[path] = from_text(path, text)
-        except CACHE_ERRORS as error:
-            self._cache.lose(error)
-        for path, known in self._files.items():
-            self._derive(path, known)
+        if not self.is_loaded:
+            self.is_loaded = True
+            try:
+                for path, text in self._cache.headers():
+                    if path not in self._files and self._is_there(path):
+                        self.set(path, from_text(path, text))
+            except CACHE_ERRORS as error:
+                self._cache.lose(error)
+
+    def _derive_all(self) -> None:
+        self._load()
+        new, self._new = self._new, {}
+        for path in new:
+            self._derive(path, self._files[path])
 
     def _derive(self, path: str, known: Known) -> None:
         header = known.header or known.last_good

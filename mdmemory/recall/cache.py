@@ -81,6 +81,14 @@ class Cache:
             logger.info("the cache of a memory folder can't be used and is made anew: %s", error)
         self.is_lost = True
 
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """What fails in SQLite shows that the cache is damaged, and is noted."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            self.lose(error)
+
     def renewed(self) -> Cache:
         """An empty cache in place of this one; in memory when a file can't be had, or was no use the last time."""
         self.close()
@@ -140,10 +148,11 @@ class Cache:
         rows = self.db.execute("SELECT path, version, header FROM file WHERE seq > ? AND writer <> ?", (seq, self._writer))
         return iter(rows.fetchall())
 
-    def _next_seq(self) -> int:
-        """The next number of a change; nobody else counts on during a transaction."""
-        self._seq = (self._seq or self._last_seq()) + 1
-        return self._seq
+    def stamps(self, count: int) -> list[tuple[int, int]]:
+        """The next numbers of changes, each with who makes them; nobody else counts on during a transaction."""
+        before = self._seq or self._last_seq()
+        self._seq = before + count
+        return [(number, self._writer) for number in range(before + 1, self._seq + 1)]
 
     def _last_seq(self) -> int:
         (last,) = self.db.execute("SELECT max(seq) FROM file").fetchone()
@@ -161,13 +170,13 @@ class Cache:
     def note(self, path: str, version: Version, header: str) -> None:
         """Keep a file's version and header."""
         with self.changing():
-            values = (self._next_seq(), self._writer, version, header, path)
+            values = (*self.stamps(1)[0], version, header, path)
             self.db.execute("UPDATE file SET seq = ?, writer = ?, version = ?, header = ? WHERE path = ?", values)
 
     def forget(self, path: str) -> None:
         """Keep that a file is gone."""
         with self.changing():
-            values = (self._next_seq(), self._writer, path)
+            values = (*self.stamps(1)[0], path)
             self.db.execute("UPDATE file SET seq = ?, writer = ?, version = NULL, header = NULL WHERE path = ?", values)
 
     def keep(self, versions: Versions) -> None:

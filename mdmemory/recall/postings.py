@@ -12,6 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from mdmemory.recall.entries import Words
+
 CANDIDATES, MAX_CANDIDATES = 16, 200  # more of them make the order no better in folders of 70 to 10,000 files: see docs/recall.md
 RARE_TERMS = 16
 RARE_SHARE = 0.2
@@ -39,16 +41,12 @@ class Postings:
         self._db = db
         self._holding: dict[str, int] = {}
 
-    def put(self, number: int, name: str, about: str, body: str) -> None:
-        """Add a file that is not there yet.
-
-        Args:
-            number: the file's id.
-            name, about, body: its terms, parted by spaces.
-        """
-        values = (number, name, about, body)
-        self._count(values[1:], 1)
-        self._db.execute("INSERT INTO terms(rowid, name, about, body) VALUES (?, ?, ?, ?)", values)
+    def put(self, files: Iterable[tuple[int, Words]]) -> None:
+        """Add files that are not there yet, each with its id."""
+        rows = [(number, words.name, words.about, words.body) for number, words in files]
+        for _, *texts in rows if self._holding else ():
+            self._count(texts, 1)
+        self._db.executemany("INSERT INTO terms(rowid, name, about, body) VALUES (?, ?, ?, ?)", rows)
 
     def remove(self, number: int) -> None:
         """Forget a file."""
@@ -57,7 +55,7 @@ class Postings:
         self._db.execute("DELETE FROM terms WHERE rowid = ?", (number,))
 
     def _count(self, texts: Iterable[str], sign: int) -> None:
-        for term in self._holding.keys() & set(" ".join(texts).split()) if self._holding else ():
+        for term in self._holding.keys() & set(" ".join(texts).split()):
             self._holding[term] += sign
 
     def changed(self) -> None:

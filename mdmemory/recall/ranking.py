@@ -148,7 +148,8 @@ class LexicalIndex(Ranking):
     def __init__(self, languages: tuple[str, ...] = ENGLISH, cache: Cache | None = None) -> None:
         self.collection = collection = Collection(languages, cache)
         super().__init__(collection)
-        self.put, self.touch, self.remove, self.prepared = collection.put, collection.touch, collection.remove, collection.prepared
+        self.put, self.add, self.write, self.touch = collection.put, collection.add, collection.write, collection.touch
+        self.remove, self.prepared = collection.remove, collection.prepared
 
     async def for_query(self, query: str, limit: int, allowed: AbstractSet[str] | None = None, also: Paths[str] = ()) -> Ranking:
         """What ranks the files for a query; itself, as their words are here."""
