@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -90,27 +90,30 @@ class Postings:
     def match(self, weights: Mapping[str, float], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
         """The paths of the best files by BM25 that hold any of the terms, best first."""
         stands = [(weight, self._times(term)) for term, weight in weights.items()]
-        scores: defaultdict[str, float] = defaultdict(float)
+        scores: dict[str, float] = {}
         for weight, times in stands:
+            once = weight / (1 + K1)
             for number, count in times.items():
-                scores[number] += weight * count / (count + K1)
-        order = sorted(scores, key=scores.__getitem__, reverse=True)
-        best: list[tuple[int, str, int]] = []
-        for some in (order[: WEIGHED * limit], order[WEIGHED * limit :]):
-            if some and len(best) < limit:
-                found = self._db.execute(_FILES, (f"[{','.join(some)}]",))
-                best += [row for row in found if allowed is None or row[1] in allowed]
+                scores[number] = scores.get(number, 0.0) + (once if count == 1 else weight * count / (count + K1))
+        highest = sorted(scores.values(), reverse=True)[: WEIGHED * limit]
+        least = highest[-1] if highest else 0.0
+        best = self._files([number for number, score in scores.items() if score >= least], allowed)
+        if len(best) < limit:
+            best += self._files([number for number, score in scores.items() if score < least], allowed)
         slope = K1 * B * len(best) / (sum(length for _, _, length in best) or 1)
-
-        def score(number: int, length: int) -> float:
-            each, extra, key = 0.0, K1 * (1 - B) + slope * length, str(number)
+        ranked = []
+        for row, path, length in best:
+            score, extra, number = 0.0, K1 * (1 - B) + slope * length, str(row)
             for weight, times in stands:
-                if count := times.get(key):
-                    each += weight * count / (count + extra)
-            return each
+                if number in times:
+                    score += weight * times[number] / (times[number] + extra)
+            ranked.append((-score, path))
+        return [path for _, path in sorted(ranked)[:limit]]
 
-        ranked = sorted((-score(number, length), path) for number, path, length in best)
-        return [path for _, path in ranked[:limit]]
+    def _files(self, numbers: Sequence[str], allowed: AbstractSet[str] | None) -> list[tuple[int, str, int]]:
+        """Number, path and length of those that are allowed."""
+        found = self._db.execute(_FILES, (f"[{','.join(numbers)}]",)) if numbers else ()
+        return [row for row in found if allowed is None or row[1] in allowed]
 
     def _times(self, term: str) -> Counter[str]:
         """The number of each file that holds a term, and how often that counts."""
