@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow  # many processes, or the same again and again
 
 HEAVY = set("anthropic docker e2b httpx httpx2 jinja2 markdown_it mcp nh3 numpy openai pydantic starlette uvicorn watchdog".split())
 ALLOWED = set(
-    """mdmemory click jinja2 markupsafe numpy platformdirs python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
+    """mdmemory click jinja2 markupsafe numpy platformdirs pystemmer python-frontmatter pyyaml rank-bm25 snowballstemmer watchdog
     pip setuptools""".split()  # the last two come with the environment
 )
 NEEDS_AN_EXTRA = {

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import snowballstemmer
+import Stemmer
+from command import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
+from snowballstemmer.english_stemmer import EnglishStemmer
+from snowballstemmer.french_stemmer import FrenchStemmer
+from snowballstemmer.german_stemmer import GermanStemmer
 
 from mdmemory.errors import ConfigError
 from mdmemory.recall.tokens import ENGLISH, _terms, single_characters, terms_with_words, tokens
@@ -118,3 +125,14 @@ def test_threads_do_not_mix_up_stems() -> None:
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(tokens, [" ".join(text)] * 4))
         assert found == [[wanted[word] for word in words]] * 4
+
+
+def test_the_stemmer_in_c_finds_the_endings_that_the_one_in_python_finds() -> None:
+    """Where PyStemmer can't be had the words are the same, so that a cache or a database can be shared."""
+    text = " ".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "docs").rglob("*.md"))
+    words = sorted(set(re.findall(r"[^\W\d_]+", text.lower())))
+    assert isinstance(snowballstemmer.stemmer("english"), Stemmer.Stemmer)
+    assert len(words) > 1_000
+    for language, pure in (("english", EnglishStemmer()), ("german", GermanStemmer()), ("french", FrenchStemmer())):
+        fast = Stemmer.Stemmer(language)
+        assert [fast.stemWord(word) for word in words] == [pure.stemWord(word) for word in words]
