@@ -42,6 +42,18 @@ def test_a_file_states_its_date() -> None:
     assert stated_date(["v1.2.3", ""]) is None
 
 
+@pytest.mark.parametrize(("text", "day"), [("2024-02-29", date(2024, 2, 29)), ("2023-02-29", None), ("0000-01-01", None)])
+def test_a_date_alone_is_read_as_one_among_words(text: str, day: date | None) -> None:
+    """A field that is a date and nothing else states it, if there is such a day."""
+    assert stated_date([text]) == stated_date([f"on {text}."]) == day
+
+
+def test_a_turkish_i_is_an_i() -> None:
+    """Months and seasons are known in capitals, also in those of a Turkish keyboard, and with its i that has no dot."""
+    assert stated_date(["5 APRİL 2024"]) == stated_date(["aprıl 5, 2024"]) == date(2024, 4, 5)
+    assert set(asked_parts("last WİNTER, in Aprıl")) == {("season", 0), ("month", 4)}
+
+
 def test_winter_is_one_season() -> None:
     """December belongs to the winter of January and February."""
     assert {dict(parts_of(date(2024, month, 1)))["season"] for month in (12, 1, 2)} == {0}

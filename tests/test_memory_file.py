@@ -72,6 +72,7 @@ def test_any_bytes_are_a_memory_file_or_an_invalid_one(data: bytes) -> None:
             assert error.reason
         else:
             assert data.decode("utf-8", "ignore").endswith(file.body)
+            assert file.before == data.count(b"\n") - file.body.count("\n")
 
 
 @pytest.mark.parametrize("path", GOOD, ids=lambda path: path.stem)

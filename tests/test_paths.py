@@ -48,6 +48,14 @@ def test_only_the_history_may_name_its_folder(text: str) -> None:
         assert paths.fault(inside, hidden=True)
 
 
+def test_no_name_holds_what_cannot_be_seen() -> None:
+    """N1: control characters, halves of characters and marks that change how a name reads are refused, and no other character."""
+    misleading = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+    for char in map(chr, range(0x1_1000)):
+        is_hidden = unicodedata.category(char) in ("Cc", "Cs") or char in misleading
+        assert (paths.fault(f"a{char}b") is None) is (not is_hidden and char != "\\")
+
+
 @pytest.mark.parametrize("path", REFUSED)
 def test_refusals_say_why(path: str) -> None:
     """N1: each refusal shows the path escaped, gives the reason and an example of a usable path."""

@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
 
+import frontmatter
 import pytest
 import yaml
 from hypothesis import given
@@ -232,6 +233,10 @@ SIMPLE_LINES = st.lists(
             st.from_regex(r"[a-zA-Z0-9_][a-z0-9 :#.,'é大-]{0,8}[a-z0-9.#é-]", fullmatch=True),
             st.text("ab9_-.,:# '\"\\[]{}!&*?|>%@`é大\t\u2028\x85😀~=", max_size=12),
             st.text("ab9: #", max_size=8).map('"{}"'.format),
+            st.lists(st.from_regex(r"[A-Za-z0-9_][a-z0-9#'\"?é-]{0,4}( [a-z0-9]#?)?", fullmatch=True), max_size=3).map(
+                lambda words: f"[{', '.join(words)}]"
+            ),
+            st.text("ab9_ ,#:[]{}'\"é\u2028", max_size=8).map("[{}]".format),
             st.sampled_from(["no", "010", "12:30:00", "null", "a: b", "a #b", "a:", '"a"b', "- a", "? a", "1e5", "---", "..."]),
         ),
         st.sampled_from(["", "", "", " ", " # c"]),
@@ -247,3 +252,24 @@ def test_simple_lines_are_read_as_the_parser_reads_them(lines: str, end: str) ->
     simple = strict_yaml._simple_fields(lines + end, 2)
     if simple is not None:
         assert simple == strict_yaml._Reader("a.md", lines + end, 2).document()
+
+
+def test_a_list_of_words_is_read_as_a_list() -> None:
+    """F8: tags and sources as they are written by everyone are lists of text, whatever YAML would make of their words."""
+    assert fields_of("a: [no]\nb: [010, s-1#m2, two words]\n") == [
+        Field("a", ["no"], 2, 0, 1, 3, 7, False),
+        Field("b", ["010", "s-1#m2", "two words"], 3, 8, 9, 11, 35, False),
+    ]
+
+
+@given(SIMPLE_LINES, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\n", " \nBody: x\n---\n", "\x1c"]), st.booleans())
+def test_the_frontmatter_is_where_python_frontmatter_finds_it(lines: str, newline: str, after: str, complete: bool) -> None:
+    """F3 F5: `parse`, which looks for the fences once, says what python-frontmatter says when it looks for them itself."""
+    text = f"---\n{lines}\n---{after}".replace("\n", newline)
+    try:
+        file = parse("a.md", text.encode(), complete=complete)
+    except InvalidMemoryFile:
+        return
+    fields, body = frontmatter.parse(text, handler=StrictYAML("a.md", complete=complete))
+    assert file.header.fields == fields
+    assert not fields or file.body.replace("\r\n", "\n").strip() == body

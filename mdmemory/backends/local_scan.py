@@ -88,7 +88,7 @@ class Look:
             return before
         files, told = dict(known), len(self._skipped)
         for name, found in changed.items():
-            version = self._version(prefix + name, found, Place(name, dir_fd))
+            version = self._version(prefix + name, found, Place(name, dir_fd), known[name])
             if not version:
                 return None
             files[name] = version
@@ -111,22 +111,22 @@ class Look:
                 except OSError as error:
                     self._miss(path, error)
                     continue
-                state = _state(found)
-                if known.get(name) == state and found.st_nlink == 1:
-                    files[name] = state
+                before = known.get(name)
+                if before is not None and before == _state(found) and found.st_nlink == 1:
+                    files[name] = before
                 elif stat.S_ISDIR(found.st_mode):
                     below.append(name)
-                elif version := self._version(path, found, Place(entry.path, dir_fd)):
+                elif version := self._version(path, found, Place(entry.path, dir_fd), before):
                     files[name] = version
         return Listing(mark if len(self._skipped) == told else b"", tuple(below), files)
 
-    def _version(self, path: str, found: os.stat_result, place: Place) -> bytes:
-        """A file's version, after its head is brought where it is new; empty for what is no file, or can't be read."""
+    def _version(self, path: str, found: os.stat_result, place: Place, before: Version | None) -> bytes:
+        """A file's version, after its head is brought where it is not as before; empty for what is no file, or can't be read."""
         if not stat.S_ISREG(found.st_mode):
             self._skipped[path] = _link(path, place) if stat.S_ISLNK(found.st_mode) else what_is(found.st_mode)
             return b""
         version = version_of(found, self._now, self._own_disk)
-        if path[-3:].lower() == ".md" and self._known.get(path) != version:
+        if path[-3:].lower() == ".md" and before != version:
             try:
                 self._heads[path] = _head(place, self._head_bytes)
             except OSError as error:

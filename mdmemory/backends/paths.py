@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -9,8 +10,8 @@ from mdmemory.errors import InvalidPath
 
 MAX_PART_BYTES = 255
 MAX_PATH_BYTES = 1024
-# Besides control characters: line and paragraph separators, and marks that make a name read other than it is written.
-_MISLEADING = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+# Control characters, halves of characters, line and paragraph separators, marks that make a name read other than it is written.
+_UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 def check(path: str, *, hidden: bool = False) -> str:
@@ -40,27 +41,32 @@ def fault(path: str, *, hidden: bool = False) -> str | None:
     parts = path.split("/")
     if hidden and parts[0] == ".mdmemory" and len(parts) > 1:
         parts = parts[1:]
-    return next((found for part in parts if (found := _part_fault(part))), None) or _encoding_fault(path)
+    for part in parts:
+        if found := _part_fault(part):
+            return found
+    return _encoding_fault(path)
 
 
 def _part_fault(part: str) -> str | None:
     if not part:
         return "it has an empty part"
-    if part in (".", ".."):
-        return "it may not contain . or .. parts"
     if part.startswith("."):
+        if part in (".", ".."):
+            return "it may not contain . or .. parts"
         return "names that begin with a dot are hidden and not part of the memory"
     if part.startswith("-"):
         return "a name may not begin with -"
     if part != part.strip():
         return "a name may not begin or end with a space"
-    if any(unicodedata.category(c) in ("Cc", "Cs") or c in _MISLEADING for c in part):
+    if _UNUSABLE.search(part):
         return "it contains a control or invisible character"
     return None
 
 
 def _encoding_fault(path: str) -> str | None:
     encoded = path.encode()
+    if len(encoded) <= MAX_PART_BYTES:
+        return None
     if len(encoded) > MAX_PATH_BYTES or any(len(part) > MAX_PART_BYTES for part in encoded.split(b"/")):
         return f"a name may have at most {MAX_PART_BYTES} bytes and a path {MAX_PATH_BYTES}"
     return None

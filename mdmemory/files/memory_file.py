@@ -62,12 +62,14 @@ class MemoryFile:
         path: inside the folder.
         body: what follows the frontmatter, with its own line ends.
         warnings: what is valid but most likely not meant, such as a `#` that YAML takes for a comment.
+        before: lines before the body.
     """
 
     path: str
     header: Header
     body: str
     warnings: tuple[str, ...] = ()
+    before: int = 0
 
 
 def parse(path: str, data: bytes, *, complete: bool = True) -> MemoryFile:
@@ -81,18 +83,18 @@ def parse(path: str, data: bytes, *, complete: bool = True) -> MemoryFile:
         InvalidMemoryFile: not UTF-8, or frontmatter that can't be read; with the line.
     """
     text = decode(path, data, complete=complete).removeprefix(BOM)
-    handler = StrictYAML(path, complete=complete)
     parts = split(path, text, complete=complete)
     if parts is None:
         return MemoryFile(path, _header(path, {}, text), text)
-    fields, _ = frontmatter.parse(text, handler=handler)
+    is_as_found = "\r" not in text  # python-frontmatter takes out each "\r\n", and then the parts lie elsewhere
+    handler = StrictYAML(path, complete=complete, parts=parts if is_as_found else None)
+    fields, _ = frontmatter.parse(text[: parts.body] if is_as_found else text, handler=handler)
     if not handler.is_mapping:  # prose or a list between two rules
         return MemoryFile(path, _header(path, {}, text), text)
     body = text[parts.body :]
     head = text[parts.start : parts.end].replace("\r\n", "\n")  # as python-frontmatter gives it to its handler
-    warnings = tuple(_comment_warnings(head, handler.fields))
-    lines = {field.key: field.line for field in handler.fields}
-    return MemoryFile(path, _header(path, fields, body, lines), body, warnings)
+    warnings = tuple(_comment_warnings(head, handler.fields)) if "#" in head else ()
+    return MemoryFile(path, _header(path, fields, body, handler.fields), body, warnings, text.count("\n", 0, parts.body))
 
 
 def decode(path: str, data: bytes, *, complete: bool = True) -> str:
@@ -104,7 +106,7 @@ def decode(path: str, data: bytes, *, complete: bool = True) -> str:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InvalidMemoryFile(path, "the file is not UTF-8 (it looks like UTF-16); save it as UTF-8. It is left as it is")
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=complete)
+        text, _ = codecs.utf_8_decode(data, "strict", complete)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidMemoryFile(
@@ -132,20 +134,23 @@ def encode(path: str, text: str) -> bytes:
         ) from None
 
 
-def _header(path: str, fields: Mapping[str, Any], body: str, lines: Mapping[str, int] = {}) -> Header:
+def _header(path: str, fields: Mapping[str, Any], body: str, places: Sequence[Field] = ()) -> Header:
     nested = fields.get("metadata")
-    fallback = nested if isinstance(nested, dict) else {}
+    said = {**nested, **fields} if isinstance(nested, dict) else fields
 
     def text(key: str) -> str | None:
-        value = fields.get(key, fallback.get(key))
-        if value is not None and not isinstance(value, str):
+        value = said.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            lines = {field.key: field.line for field in places}
             raise InvalidMemoryFile(path, f"the field {key!r} must be text", lines.get(key, lines.get("metadata")))
         return value.strip() if value else None
 
-    tags = fields.get("tags", fallback.get("tags")) or ()
+    tags = said.get("tags") or ()
     if isinstance(tags, str):
         tags = [tag.strip() for tag in tags.split(",")]
-    sources = fields.get("source", fallback.get("source")) or ()
+    sources = said.get("source") or ()
     sources = [sources] if isinstance(sources, str) else sources
     return Header(
         name=text("name") or _first_heading(body) or PurePosixPath(path).stem,
@@ -157,7 +162,7 @@ def _header(path: str, fields: Mapping[str, Any], body: str, lines: Mapping[str,
         valid_until=text("valid_until"),
         supersedes=text("supersedes"),
         source=tuple(entry.strip() for entry in sources if isinstance(entry, str) and entry.strip()),
-        fields=dict(fields),
+        fields=fields,
     )
 
 

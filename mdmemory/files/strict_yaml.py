@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from frontmatter.default_handlers import YAMLHandler
@@ -21,7 +20,7 @@ MAX_FRONTMATTER_CHARS = 16_384
 MAX_DEPTH = 8
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OPENING = re.compile(r"---[ \t]*\r?\n")
-_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
+_CLOSING = re.compile(r"\n(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)  # a line end is sooner found than `^`
 _FIRST_KEY = re.compile(
     r"""(?P<lead>(?:[ \t]*(?:\#[^\n]*)?\r?\n)*)
     (?: "[^"\n]*"[ \t]* | '[^'\n]*'[ \t]* | (?P<word>[\w-]+)(?=:) | [^\s"'\#:\-\[{>|*&!%](?:[^\n:]|:(?=\S))* ) :(?=\s|$)""",
@@ -29,17 +28,16 @@ _FIRST_KEY = re.compile(
 )
 _EXAMPLE = "'it''s like this'"
 _TEXT = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
+_WORD = rf"[A-Za-z0-9_]{_TEXT} ,:[\]{{}}]*"
 _SIMPLE = re.compile(
-    rf"""(?P<key>[A-Za-z_][\w-]*):\ +  # plain text has no `: ` and no ` #` in it, and neither a space nor a colon at its end
-    (?P<value>"(?P<quoted>{_TEXT}"\\]*)" | [A-Za-z0-9_](?:(?!:\ |\ \#){_TEXT}])*(?<![: ]))""",
-    re.VERBOSE | re.ASCII,
+    rf"""^([A-Za-z_][\w-]*):(\ +)("{_TEXT}"\\]*" | [A-Za-z0-9_]{_TEXT}]* | \[{_WORD}(?:,?[ ]{_WORD})*\])$""",
+    re.ASCII | re.MULTILINE | re.VERBOSE,
 )
 _UNSAFE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]')  # lone surrogates stay, for `encode` to refuse
 _NOT_PLAIN = re.compile(r"(?![\w(/$])|.*(?::(?:\s|$)|\s\#|\s$)|(?:[yn]|[-+.]?[0-9][-+.\w]*)$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A top-level key with its value, and where both stand.
 
     Args:
@@ -60,8 +58,7 @@ class Field:
     plain: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """Where the parts of a file with frontmatter are: `text[start:end]` is the YAML, `text[body:]` the body."""
 
     start: int
@@ -86,10 +83,10 @@ def split(path: str, text: str, *, complete: bool = True) -> Split | None:
         return None
     start = opening.end()
     key = _FIRST_KEY.match(text, start, start + MAX_FRONTMATTER_CHARS)
-    if key is None and not _CLOSING.match(text, start):
+    if key is None and not _CLOSING.match(text, start - 1):
         return None
-    closing = _CLOSING.search(text, start, start + MAX_FRONTMATTER_CHARS + 64)
-    if key is not None and _has_blank_line(key["lead"]) and not (closing and key["word"]):
+    closing = _CLOSING.search(text, start - 1, start + MAX_FRONTMATTER_CHARS + 64)
+    if key is not None and not (closing and key["word"]) and _has_blank_line(key["lead"]):
         return None  # a rule, a blank line, and prose with a colon in it
     if closing is None and (len(text) > MAX_FRONTMATTER_CHARS or not complete):
         raise _too_long(path)
@@ -98,7 +95,7 @@ def split(path: str, text: str, *, complete: bool = True) -> Split | None:
             path, "the frontmatter that opens here is never closed; add a line with --- after its last field", 1
         )
     body = closing.end() + 1 if closing.end() < len(text) else closing.end()
-    return Split(start, closing.start(), body)
+    return Split(start, closing.start() + 1, body)
 
 
 def _has_blank_line(text: str) -> bool:
@@ -113,11 +110,15 @@ def _too_long(path: str) -> InvalidMemoryFile:
 
 
 class StrictYAML(YAMLHandler):
-    """python-frontmatter's handler for one file: strict, and with line numbers in its errors."""
+    """python-frontmatter's handler for one file: strict, and with line numbers in its errors.
 
-    def __init__(self, path: str, *, complete: bool = True) -> None:
+    Args:
+        parts: where they are in the text, when that is known.
+    """
+
+    def __init__(self, path: str, *, complete: bool = True, parts: Split | None = None) -> None:
         super().__init__()
-        self.path, self.complete = path, complete
+        self.path, self.complete, self.parts = path, complete, parts
         self.fields: list[Field] = []
         self.is_mapping = False
 
@@ -127,7 +128,7 @@ class StrictYAML(YAMLHandler):
 
     def split(self, text: str) -> tuple[str, str]:
         """The YAML and the body; ValueError, which python-frontmatter takes for "no frontmatter", when there is none."""
-        parts = split(self.path, text, complete=self.complete)
+        parts = self.parts or split(self.path, text, complete=self.complete)
         if parts is None:
             raise ValueError("no frontmatter")
         return text[parts.start : parts.end], text[parts.body :]
@@ -170,20 +171,28 @@ def read_fields(path: str, yaml_text: str, first_line: int = 2) -> list[Field] |
 
 
 def _simple_fields(yaml_text: str, first_line: int) -> list[Field] | None:
-    """The fields of a text that needs no parser: a word, a colon and text on each line. Most files are so, and a parser takes long.
+    """The fields of a text that needs no parser: a word, a colon and text, or a list of words, on each line.
+
+    Most files are so, and a parser takes long.
 
     Returns:
         None when any line is another.
     """
+    found = _SIMPLE.findall(yaml_text)
+    if len(found) != yaml_text.count("\n") + (not yaml_text.endswith("\n")):
+        return None
     fields, at = dict[str, Field](), 0
-    for number, line in enumerate(yaml_text.removesuffix("\n").split("\n"), first_line):
-        match = _SIMPLE.fullmatch(line)
-        if match is None or match["key"] in fields:
+    for line, (key, gap, value) in enumerate(found, first_line):
+        key_end, mark = at + len(key), value[0]
+        plain = mark not in '"['
+        # plain text has no `: ` and no ` #` in it, and neither a space nor a colon at its end
+        if key in fields or (plain and (": " in value or " #" in value or value[-1] in ": ")):
             return None
-        start, end, plain = at + match.start("value"), at + match.end("value"), match["quoted"] is None
-        value = match["value"] if plain else match["quoted"]
-        fields[match["key"]] = Field(match["key"], value, number, at, at + match.end("key"), start, end, plain)
-        at += len(line) + 1
+        start = key_end + 1 + len(gap)
+        end = start + len(value)
+        inner = value if plain else value[1:-1]
+        fields[key] = Field(key, inner.split(", ") if mark == "[" else inner, line, at, key_end, start, end, plain)
+        at = end + 1
     return list(fields.values())
 
 

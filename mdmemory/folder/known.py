@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -88,21 +89,25 @@ def known_from(path: str, data: bytes, size: int, mtime_ns: int, last_good: Head
     except InvalidMemoryFile as error:
         text = data.decode("utf-8", "replace")[:MAX_RECALL_BYTES]
         return Known(size, mtime_ns, etag, None, error, (), _day_of(mtime_ns), last_good, False, False), Document(text)
-    before = data.count(b"\n") - file.body.count("\n")
-    document = _document(path, file.header, file.body, before)
-    day, may_state = document.day or _day_of(mtime_ns), not complete or "::" in file.body
-    may_link = not complete or "[[" in file.body or "](" in file.body
+    document = _document(path, file.header, file.body, file.before)
+    day, may_state = document.day or _day_of(mtime_ns), not complete or _has("::", file.body)
+    may_link = not complete or _has("[[", file.body) or _has("](", file.body)
     return Known(size, mtime_ns, etag, file.header, None, file.warnings, day, None, may_state, may_link), document
 
 
 def _document(path: str, header: Header, body: str, before: int) -> Document:
-    stem = path[: -len(PurePosixPath(path).suffix)]
+    stem, _, _ = path.rpartition(".")
     words = stem.replace("-", " ").replace("_", " ").replace("/", " ")
     own = header.fields or {}
-    dates = [value for value in (*(own.get(key) for key in _DATES), header.valid_from) if isinstance(value, str)]
+    dates = [value for value in (*map(own.get, _DATES), header.valid_from) if isinstance(value, str)]
     day = stated_date((*dates, header.description, header.name, stem))
     about = "\n".join((header.description, " ".join(header.tags), in_words(day) if day else ""))
     return Document(body[:MAX_RECALL_BYTES], f"{words}\n{header.name}", about, day, before)
+
+
+def _has(mark: str, text: str) -> bool:
+    """Whether a mark of two characters is in a text; most texts lack its first, which is found out far sooner."""
+    return mark[0] in text and mark in text
 
 
 def _day_of(mtime_ns: int) -> date:
@@ -133,8 +138,8 @@ def from_text(path: str, text: str) -> Known:
     return Known(size, mtime_ns, etag, _header(header), error, tuple(warnings), date.fromordinal(day), _header(last_good), *holds)
 
 
-def _values(header: Header | None) -> list[Any] | None:
-    return None if header is None else [getattr(header, name) for name in _HEADER]
+def _values(header: Header | None) -> tuple[Any, ...] | None:
+    return None if header is None else attrgetter(*_HEADER)(header)
 
 
 def _header(values: list[Any] | None) -> Header | None:

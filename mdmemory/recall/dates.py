@@ -20,8 +20,11 @@ _SEASON_OF = {
     for number, words in enumerate(("winter 冬", "spring frühling frühjahr 春", "summer sommer 夏", "autumn fall herbst 秋"))
     for word in words.split()
 }
-_NAMES = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
+_FULL_NAMES = _MONTHS[0].title().split()
+_INITIALS = "".join(sorted({name[0] for name in _MONTH_OF}))  # most words have another, and are passed over at once
+_NAMES = f"(?=[{_INITIALS}])(?:{'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})"
 _ISO = re.compile(r"(?<!\d)(\d{4})[-/](\d{1,2})(?:[-/](\d{1,2}))?(?!\d)|(?<!\d)(?:(\d{4})年)?(\d{1,2})月(?:(\d{1,2})日)?")
+_ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _DAY_MONTH = re.compile(rf"(?<![\w.])(\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? ({_NAMES})\b\.?,?(?: (\d{{4}}))?", re.IGNORECASE)
 _MONTH_DAY = re.compile(rf"\b({_NAMES})\b\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,? (\d{{4}}))?", re.IGNORECASE)
 _MONTH_ALONE = re.compile(rf"\b({_NAMES})\b\.?(?:,? (\d{{4}}))?", re.IGNORECASE)
@@ -49,13 +52,13 @@ def asked_parts(query: str) -> dict[Part, None]:
             if value:
                 found[kind, value] = None
     for match in _MONTH_ALONE.finditer(query):
-        name = match[1]
-        if name.casefold() not in _ALSO_WORDS or (name[0].isupper() and (match[2] or _BEFORE_MONTH.search(query[: match.start()]))):
-            found["month", _MONTH_OF[name.casefold()]] = None
+        name = _folded(match[1])
+        if name not in _ALSO_WORDS or (match[1][0].isupper() and (match[2] or _BEFORE_MONTH.search(query[: match.start()]))):
+            found["month", _MONTH_OF[name]] = None
     for match in _YEAR.finditer(query):
         found["year", int(match[1] or match[2])] = None
     for match in _SEASON.finditer(query):
-        word = match[0].casefold()
+        word = _folded(match[0])
         if word not in ("fall", "spring") or _ARTICLE.search(query[: match.start()]):
             found["season", _SEASON_OF[word]] = None
     return found
@@ -64,7 +67,8 @@ def asked_parts(query: str) -> dict[Part, None]:
 def stated_date(texts: Iterable[str]) -> date | None:
     """The first full date that one of the texts states."""
     for text in filter(_FOUR_DIGITS.search, texts):
-        for year, month, day in _stated(text):
+        is_whole = _ISO_DAY.fullmatch(text)  # as most files state it: there is no other date in the text to look for
+        for year, month, day in [map(int, text.split("-"))] if is_whole else _stated(text):
             if year and day:
                 try:
                     return date(year, month, day)
@@ -75,7 +79,12 @@ def stated_date(texts: Iterable[str]) -> date | None:
 
 def in_words(day: date) -> str:
     """A date as people search for it: `17 May 2024`."""
-    return f"{day.day} {_MONTHS[0].split()[day.month - 1].title()} {day.year}"
+    return f"{day.day} {_FULL_NAMES[day.month - 1]} {day.year}"
+
+
+def _folded(word: str) -> str:
+    """A word as the tables have it; a pattern that ignores case takes a Turkish i, with or without its dot, for an i."""
+    return word.casefold().replace("ı", "i").replace("i\u0307", "i")
 
 
 def _stated(text: str) -> Iterator[tuple[int, int, int]]:
@@ -88,7 +97,7 @@ def _stated(text: str) -> Iterator[tuple[int, int, int]]:
             yield year, month, day
     for match in _DAY_MONTH.finditer(text):
         if 1 <= int(match[1]) <= 31:
-            yield int(match[3] or 0), _MONTH_OF[match[2].casefold()], int(match[1])
+            yield int(match[3] or 0), _MONTH_OF[_folded(match[2])], int(match[1])
     for match in _MONTH_DAY.finditer(text):
         if 1 <= int(match[2]) <= 31:
-            yield int(match[3] or 0), _MONTH_OF[match[1].casefold()], int(match[2])
+            yield int(match[3] or 0), _MONTH_OF[_folded(match[1])], int(match[2])
