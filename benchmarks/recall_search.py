@@ -23,7 +23,7 @@ def long_message(runner: asyncio.Runner, memory: Memory, size: int) -> tuple[Cas
     index = BM25Okapi([tokens(corpus.note(number)) for number in range(size)])
 
     def ours(number: int) -> Used:
-        return used_by(lambda: runner.run(memory.folder.search(corpus.message(number), limit=10)))
+        return used_by(lambda: runner.run(search(memory, corpus.message(number))))
 
     def bare(number: int) -> Used:
         terms = tokens(corpus.message(number))
@@ -40,10 +40,7 @@ def short_queries(runner: asyncio.Runner, memory: Memory, size: int) -> tuple[Ca
     table.commit()
 
     def ours(number: int) -> Used:
-        return p50([lambda query=query: search(query) for query in corpus.queries(size, QUERIES, number)])
-
-    def search(query: str) -> None:
-        runner.run(memory.folder.search(query, limit=10))
+        return p50([lambda query=query: runner.run(search(memory, query)) for query in corpus.queries(size, QUERIES, number)])
 
     def bare(number: int) -> Used:
         matches = [" OR ".join(f'"{term}"' for term in tokens(query)) for query in corpus.queries(size, QUERIES, number)]
@@ -53,6 +50,11 @@ def short_queries(runner: asyncio.Runner, memory: Memory, size: int) -> tuple[Ca
         table.execute("SELECT rowid FROM notes WHERE notes MATCH ? ORDER BY rank LIMIT 10", (match,)).fetchall()
 
     return ours, bare
+
+
+async def search(memory: Memory, query: str) -> None:
+    """Returns nothing: `Runner.run` has Python 3.11 make text of what a coroutine returns, as it puts the signal handler back."""
+    await memory.folder.search(query, limit=10)
 
 
 def p50(calls: list[Callable[[], None]]) -> Used:
