@@ -87,9 +87,7 @@ class Counts:
         return {term: self._places(each) for term, each in found.items()}
 
     def side_by_side(self, found: Found, one: str, other: str) -> Places:
-        """The passages that hold one term right before another, and how often."""
-        if one not in found or other not in found:
-            return ()
+        """The passages that hold one term right before another, both of them found, and how often."""
         following, size = frozenset(found[other]), len(one)
         return self._places([at for at in found[one] if at + size + 1 in following and self._text[at + size] == " "])
 

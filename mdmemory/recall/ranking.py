@@ -128,9 +128,10 @@ class Ranking:
 
     def _explained(self, asked: Asked, scores: Scores, place: int, decay: float) -> Ranked:
         path, entry = scores.paths[place], scores.entries[place]
-        shared = {term: weight for term, weight in asked.idf.items() if term in scores.terms[place]}
-        terms = {asked.words[term]: round(weight, 3) for term, weight in sorted(shared.items(), key=lambda item: -item[1])}
-        coverage = sum(shared.values()) / (asked.mass or 1.0)
+        held = scores.terms[place]
+        shared = [term for term in asked.rarest_first if term in held]
+        terms = {asked.words[term]: round(asked.idf[term], 3) for term in shared}
+        coverage = sum(asked.idf[term] for term in shared) / (asked.mass or 1.0)
         explain: dict[str, object] = {"coverage": round(coverage, 4), "decay": round(decay, 4)}
         explain |= {name: round(values[place], 4) for name, values in scores.factors.items()}
         explain["terms"] = terms

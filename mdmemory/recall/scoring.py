@@ -38,10 +38,11 @@ class Asked:
         self.words = terms_with_words(query, collection.languages)
         self.holding = collection.holding(tuple(self.words))
         self.idf = {term: inverse_frequency(max(LEAST_FILES, totals.files), count) for term, count in self.holding.items()}
+        self.rarest_first = sorted(self.idf, key=lambda term: -self.idf[term])
         self.mass = sum(self.idf.values())
         known = [term for term, count in self.holding.items() if count]
         if len(known) > MAX_TERMS:
-            known = sorted(known, key=lambda term: -self.idf[term])[:MAX_TERMS]
+            known = [term for term in self.rarest_first if self.holding[term]][:MAX_TERMS]
         self.speakers = self._speakers(known)
         names = {term for name in self.speakers for term in name}
         self.terms, self.wanted = known, frozenset(known)
@@ -167,7 +168,7 @@ def _passage_scores(
             holding[term] += len(own[term])
             if not (speakers and term in asked.names):
                 postings[term].extend([(start + place, weight) for place, weight in weights])
-        for one, other in asked.pairs if len(held) > 1 else ():
+        for one, other in [pair for pair in asked.pairs if pair[0] in held and pair[1] in held]:
             for place, times in counts.side_by_side(held, one, other):
                 pairs[f"{one} {other}"].append((start + place, times))
         lengths += entry.passages.lengths
