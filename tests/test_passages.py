@@ -96,6 +96,28 @@ def test_no_line_with_words_is_lost(lines: list[str]) -> None:
     assert {number for number, line in enumerate(lines, 1) if line.strip()} <= set(covered)
 
 
+@given(
+    st.lists(st.sampled_from(["", "\r", "# h", "#tag", "- item", "12. item", "1234. text", "text", "  text", "~~~"]), max_size=20)
+)
+def test_units_end_where_people_see_an_end(lines: list[str]) -> None:
+    """Outside of a fence, a unit with more than headings in it ends before a blank line, a heading and an item."""
+    for unit in cut("\n".join(lines)):
+        fenced = says = False
+        for line in unit.text.split("\n"):
+            starts = line in ("", "\r", "# h", "- item", "12. item")
+            assert fenced or not (says and starts)
+            fenced ^= line == "~~~"
+            says = says or line not in ("", "\r", "# h")
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "\t", " " * 60, "> ", "-   "])
+@pytest.mark.parametrize("label", ["{}:", "**{}** :", "__{}__:", "[2026-11-30] {} :", "{} (10:30):", "10:30:05 {}：", "{}\t:"])
+def test_labels_may_be_indented_and_dated(indent: str, label: str) -> None:
+    """The name is what stands there without spaces, marks and times."""
+    text = "\n".join(f"{indent}{label.format(name)} said" for name in ["Dr. O'Neil-Ray", "B_2"] * 2)
+    assert [unit.speaker for unit in cut(text)] == ["Dr. O'Neil-Ray", "B_2"] * 2
+
+
 def test_headings_alone_are_gone_through_once() -> None:
     """A file of nothing but headings is one passage, and each is looked at once: else this would take hours."""
     (unit,) = cut("# Heading\n\n" * 100_000)
