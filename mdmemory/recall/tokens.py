@@ -43,6 +43,11 @@ def single_characters(text: str) -> list[str]:
     return [] if text.isascii() else list("".join(_CJK_RUN.findall(unicodedata.normalize("NFKC", text))))
 
 
+def searched(text: str, languages: tuple[str, ...] = ENGLISH) -> list[str]:
+    """The terms of a text that is searched, single characters last."""
+    return tokens(text, languages) + single_characters(text)
+
+
 def terms_with_words(text: str, languages: tuple[str, ...] = ENGLISH) -> dict[str, str]:
     """Each term of a text once, with the word it came from: for people, who don't read stems."""
     terms, found = _terms(languages), dict[str, str]()
