@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mdmemory.recall.entries import Document
+from mdmemory.recall.entries import Document, entry_of, words_of
 from mdmemory.recall.passages import Counts, passages_of
 from mdmemory.recall.ranking import LexicalIndex, RankedPassage
+from mdmemory.recall.tokens import ENGLISH
 from mdmemory.recall.units import cut
 
 CHAT = "Anna: Hi Ben!\n\nBen: Hello.\n\nAnna: Where did the boat go?\n\nBen: A teacher bought it.\nFor little money."
@@ -96,6 +97,28 @@ def test_no_line_with_words_is_lost(lines: list[str]) -> None:
     assert {number for number, line in enumerate(lines, 1) if line.strip()} <= set(covered)
 
 
+@given(
+    st.lists(st.sampled_from(["", "\r", "# h", "#tag", "- item", "12. item", "1234. text", "text", "  text", "~~~"]), max_size=20)
+)
+def test_units_end_where_people_see_an_end(lines: list[str]) -> None:
+    """Outside of a fence, a unit with more than headings in it ends before a blank line, a heading and an item."""
+    for unit in cut("\n".join(lines)):
+        fenced = says = False
+        for line in unit.text.split("\n"):
+            starts = line in ("", "\r", "# h", "- item", "12. item")
+            assert fenced or not (says and starts)
+            fenced ^= line == "~~~"
+            says = says or line not in ("", "\r", "# h")
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "\t", " " * 60, "> ", "-   "])
+@pytest.mark.parametrize("label", ["{}:", "**{}** :", "__{}__:", "[2026-11-30] {} :", "{} (10:30):", "10:30:05 {}：", "{}\t:"])
+def test_labels_may_be_indented_and_dated(indent: str, label: str) -> None:
+    """The name is what stands there without spaces, marks and times."""
+    text = "\n".join(f"{indent}{label.format(name)} said" for name in ["Dr. O'Neil-Ray", "B_2"] * 2)
+    assert [unit.speaker for unit in cut(text)] == ["Dr. O'Neil-Ray", "B_2"] * 2
+
+
 def test_headings_alone_are_gone_through_once() -> None:
     """A file of nothing but headings is one passage, and each is looked at once: else this would take hours."""
     (unit,) = cut("# Heading\n\n" * 100_000)
@@ -143,6 +166,31 @@ def test_the_person_named_comes_first_and_their_name_elsewhere_does_not() -> Non
 def test_a_name_alone_is_a_word_like_others() -> None:
     """Where nothing but a speaker's name is asked for, turns that mention it are found."""
     assert 1 in [found.line for found in passages(CHAT, "Ben")]
+
+
+@given(st.lists(st.sampled_from([*CHAT.split("\n\n"), "Where? Where is it?", "boat " * 99, "x " * 120, "お茶が好き?"]), max_size=9))
+def test_a_passage_weighs_what_its_terms_count(blocks: list[str]) -> None:
+    """The length that is kept is the sum of all weights, those that are borrowed and given included."""
+    text = "\n\n".join(blocks)
+    cut_up = passages_of(text)
+    weights = [weight(text, term) for term in set(cut_up.text.split())]
+    assert [sum(each[place] for each in weights) for place in range(len(cut_up.lines))] == pytest.approx(cut_up.lengths, abs=0.01)
+
+
+@given(
+    st.lists(st.sampled_from(["", "# h", "- it's", "text", "Anna: x?", "Ben: y", "お茶"]), max_size=20),
+    st.sampled_from(["", "Boat", "茶"]),
+)
+def test_what_is_kept_of_a_file_gives_its_passages_again(lines: list[str], name: str) -> None:
+    """Terms and columns come back as they were, a note's head as its first passage."""
+    document = Document("\n".join(lines), name=name, before=3)
+    words = words_of(document, 0, ENGLISH)
+    again = entry_of(words, 0, ENGLISH)
+    spoken = bool(words.speakers)
+    wanted = passages_of(document.text, before=3, head="" if spoken else words.name, head_words=len(name.split()))
+    assert [list(column) for column in again.passages] == [list(column) for column in wanted]
+    assert again.head == (tuple(words.name.split()) if spoken else ())
+    assert set(words.body.partition("\n")[0].split()) == ({"anna", "ben"} if spoken else set())
 
 
 def test_words_side_by_side_count_more() -> None:

@@ -82,6 +82,27 @@ def test_terms_are_those_of_the_text(text: str) -> None:
     assert "" not in tokens(text)
 
 
+@given(st.text(alphabet="abcXYZ019_'’.-\n\t\x1f\x00 "), st.sampled_from(["—", "…", "“"]))
+def test_one_dash_changes_no_other_term(text: str, sign: str) -> None:
+    """Text of ASCII alone is cut in another way than the rest, into the same terms."""
+    assert tokens(f"{text} {sign}") == tokens(text)
+
+
+@given(st.lists(st.text(alphabet="aB'9 お茶ﾃ备가é\u0301.", max_size=8), max_size=5))
+def test_lines_are_cut_by_themselves(lines: list[str]) -> None:
+    """A text has the terms and the single characters of its lines: none reaches over the end of one."""
+    text = "\n".join(lines)
+    assert tokens(text) == [term for line in lines for term in tokens(line)]
+    assert single_characters(text) == [char for line in lines for char in single_characters(line)]
+
+
+@given(st.text(alphabet="お茶备가 ."))
+def test_single_characters_are_those_of_the_pairs(text: str) -> None:
+    """S1: every character of a pair is there by itself too, and no other."""
+    terms = tokens(text)
+    assert set(single_characters(text)) == {char for term in terms if len(term) == 2 for char in term}
+
+
 @pytest.mark.parametrize(
     ("asked", "written"),
     [

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from typing import NamedTuple
 
 from mdmemory.recall.passages import Counts, Passages, passages_of
-from mdmemory.recall.tokens import single_characters, tokens
+from mdmemory.recall.tokens import searched, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,7 @@ class Entry:
         self.length = len(head) + sum(passages.sizes) + sum(self.labels.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """What is kept of a file.
 
     Args:
@@ -86,16 +86,16 @@ class Words:
 
 def words_of(document: Document, mtime_ns: int, languages: tuple[str, ...]) -> Words:
     """Cut a file into passages, and these into terms."""
-    name, about = _head(document.name, languages), _head(document.about, languages)
-    head, length = (*name, *about), len(f"{document.name} {document.about}".split())
+    name, about = " ".join(searched(document.name, languages)), " ".join(searched(document.about, languages))
+    head, length = f"{name} {about}".strip(), len(f"{document.name} {document.about}".split())
     passages = passages_of(document.text, languages, before=document.before, head=head, head_words=length)
-    turns = Counter(speaker for speaker in passages.speakers if speaker)
-    columns = passages.lines, passages.end_lines, passages.words, passages.sizes, passages.lengths
-    units = json.dumps([*columns, passages.speakers, passages.asked] if turns else columns)
-    body = passages.text.removeprefix("\n" + " ".join(head)) if head and not turns else passages.text
+    turns = Counter(filter(None, passages.speakers)) if passages.speakers else {}
+    columns = [passages.lines, passages.end_lines, passages.words, passages.sizes, passages.lengths]
+    units = json.dumps([*columns, passages.speakers, passages.asked]) if turns else str(columns)  # numbers look alike in both
+    body = passages.text if turns or not head else passages.text[1 + len(head) :]
     labels = [term for speaker in turns for term in tokens(speaker, languages)]
     day, speakers = day_of(document, mtime_ns), json.dumps(turns) if turns else None
-    return Words(day, len(passages.lines), speakers, units, " ".join(name), " ".join(about), " ".join(labels) + body)
+    return Words(day, len(passages.lines), speakers, units, name, about, " ".join(labels) + body)
 
 
 def entry_of(words: Words, mtime_ns: int, languages: tuple[str, ...]) -> Entry:
@@ -117,7 +117,3 @@ def day_of(document: Document, mtime_ns: int) -> int:
 def terms_of_name(speaker: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     """The terms of a speaker's name, each once."""
     return tuple(dict.fromkeys(tokens(speaker, languages)))
-
-
-def _head(text: str, languages: tuple[str, ...]) -> tuple[str, ...]:
-    return (*tokens(text, languages), *single_characters(text))

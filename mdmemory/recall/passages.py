@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from mdmemory.recall.tokens import ENGLISH, single_characters, tokens
 from mdmemory.recall.units import cut
@@ -24,8 +24,7 @@ ASKED_FOR_REPLY, ASKED_FOR_SELF = 1.0, 0.5
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Passages:
+class Passages(NamedTuple):
     """The units of a file as terms, column by column: a search makes those of every candidate.
 
     Args:
@@ -145,10 +144,15 @@ def _of_question(place: int, words: Sequence[int]) -> Iterator[tuple[int, float]
 
 def _lengths(words: Sequence[int], sizes: Sequence[int], given: Sequence[str]) -> list[float]:
     """What the terms of each passage weigh together, with what is borrowed and given."""
+    lent = [0.0] * len(sizes)  # by the neighbours on both sides, to one that borrows all it can
+    for distance, share in enumerate(BORROWED, 1):
+        for one, other in enumerate(range(distance, len(sizes))):
+            lent[one] += share * sizes[other]
+            lent[other] += share * sizes[one]
     found = [float(size) for size in sizes]
-    for place, size in enumerate(sizes):
-        for other, share in _borrowers(place, words):
-            found[other] += share * size
+    for place, length in enumerate(words):
+        if length < BORROWING_ENDS_AT_WORDS:
+            found[place] += lent[place] * (1 - length / BORROWING_ENDS_AT_WORDS)
     for place, asked in enumerate(given):
         for other, share in _of_question(place, words) if asked else ():
             found[other] += share * _size(asked)
@@ -160,7 +164,7 @@ def _size(text: str) -> int:
 
 
 def passages_of(
-    text: str, languages: tuple[str, ...] = ENGLISH, *, before: int = 0, head: Sequence[str] = (), head_words: int = 0
+    text: str, languages: tuple[str, ...] = ENGLISH, *, before: int = 0, head: str = "", head_words: int = 0
 ) -> Passages:
     """The passages of a text.
 
@@ -169,28 +173,27 @@ def passages_of(
         head: the terms of what a note says that it is about, in these lines: a passage like another, the first.
         head_words: its length as people count.
     """
-    texts, sizes, words, asked = list[str](), list[int](), list[int](), list[str]()
-    units = cut(text)
-    for unit in units:
-        singles = single_characters(unit.text)
-        terms = (*tokens(unit.text, languages), *singles)
+    units, texts, sizes, words = cut(text), list[str](), list[int](), list[int]()
+    for _, _, piece, _ in units:
+        singles = single_characters(piece)
+        terms = tokens(piece, languages) + singles
         texts.append(" ".join(terms))
         sizes.append(len(terms))
-        words.append(len(unit.text.split()) + len(singles) // 2)
-        asked.append(_questions(unit.text, languages) if unit.speaker else "")
+        words.append(len(piece.split()) + len(singles) // 2)
     lines, ends = [before + unit.line for unit in units], [before + unit.end_line for unit in units]
     speakers = [unit.speaker for unit in units]
     if any(speakers):
+        asked = [_questions(piece, languages) if speaker else "" for _, _, piece, speaker in units]
         lengths = _lengths(words, sizes, _given(speakers, asked))
         return Passages(_one_text(texts), lines, ends, words, sizes, lengths, speakers, asked)
     if head:
-        texts, sizes, words = [" ".join(head), *texts], [len(head), *sizes], [head_words, *words]
+        texts, sizes, words = [head, *texts], [_size(head), *sizes], [head_words, *words]
         lines, ends = [1, *lines], [max(1, before), *ends]
     return Passages(_one_text(texts), lines, ends, words, sizes, _lengths(words, sizes, ()))
 
 
 def _one_text(texts: Iterable[str]) -> str:
-    return "\n".join(("", *texts, ""))
+    return "\n".join(["", *texts, ""])
 
 
 def _questions(text: str, languages: tuple[str, ...]) -> str:

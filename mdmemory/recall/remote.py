@@ -7,7 +7,6 @@ import time
 from collections.abc import Collection as Paths
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import astuple
 from functools import partial
 from typing import Final
 
@@ -53,7 +52,7 @@ class RemoteIndex:
         """
         self._drop(path)
         words = words_of(document, min(mtime_ns, time.time_ns()), self.languages)
-        self._read[path] = Noted(path, etag, size, mtime_ns, header, *astuple(words))
+        self._read[path] = Noted(path, etag, size, mtime_ns, header, *words)
 
     def remove(self, path: str) -> None:
         """Forget a file, known or not: the backend does so by itself."""

@@ -13,8 +13,10 @@ from mdmemory.recall.words import regular_forms, stop_words
 ENGLISH = ("english",)
 _CJK = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _TERM = re.compile(rf"([{_CJK}]+)|([^\W_{_CJK}]+(?:['’][^\W_{_CJK}]+)*)")
-_HAS_CJK = re.compile(f"[{_CJK}]")
+_HAS_CJK, _CJK_RUN = re.compile(f"[{_CJK}]"), re.compile(f"[{_CJK}]{{2,}}")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_ASCII = bytes(ord(char.lower()) if char.isalnum() or char == "'" else 32 for char in map(chr, range(256)))
+_NOT_WITHIN_A_WORD = re.compile(r"'(?:(?<![^\W_]')|(?![^\W_]))")
 _STEMMING = Lock()  # a stemmer keeps the word in itself
 _KEPT_WORDS = 100_000
 
@@ -22,9 +24,11 @@ _KEPT_WORDS = 100_000
 def tokens(text: str, languages: tuple[str, ...] = ENGLISH) -> list[str]:
     """The terms of a text, in order and with repetitions."""
     terms = _terms(languages)
+    if text.isascii():
+        return list(filter(None, map(terms.__getitem__, _ascii_words(text))))
     folded = _folded(text)
     if _HAS_CJK.search(folded) is None:
-        return [term for word in _WORD.findall(folded) if (term := terms[word])]
+        return list(filter(None, map(terms.__getitem__, _WORD.findall(folded))))
     found: list[str] = []
     for cjk, word in _TERM.findall(folded):
         if cjk:
@@ -36,7 +40,12 @@ def tokens(text: str, languages: tuple[str, ...] = ENGLISH) -> list[str]:
 
 def single_characters(text: str) -> list[str]:
     """Each CJK character of a longer run by itself: a text that is searched has these too, for a query of just one."""
-    return [] if text.isascii() else [char for cjk, _ in _TERM.findall(_folded(text)) if len(cjk) > 1 for char in cjk]
+    return [] if text.isascii() else list("".join(_CJK_RUN.findall(unicodedata.normalize("NFKC", text))))
+
+
+def searched(text: str, languages: tuple[str, ...] = ENGLISH) -> list[str]:
+    """The terms of a text that is searched, single characters last."""
+    return tokens(text, languages) + single_characters(text)
 
 
 def terms_with_words(text: str, languages: tuple[str, ...] = ENGLISH) -> dict[str, str]:
@@ -51,6 +60,12 @@ def terms_with_words(text: str, languages: tuple[str, ...] = ENGLISH) -> dict[st
 
 def _folded(text: str) -> str:
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+
+
+def _ascii_words(text: str) -> list[str]:
+    """What `_WORD` finds in a folded text of ASCII alone, several times as fast."""
+    spaced = text.encode().translate(_ASCII).decode()
+    return (_NOT_WITHIN_A_WORD.sub(" ", spaced) if "'" in spaced else spaced).split()
 
 
 def _pairs(cjk: str) -> list[str]:
