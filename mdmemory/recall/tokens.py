@@ -15,6 +15,7 @@ _CJK = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-
 _TERM = re.compile(rf"([{_CJK}]+)|([^\W_{_CJK}]+(?:['’][^\W_{_CJK}]+)*)")
 _HAS_CJK, _CJK_RUN = re.compile(f"[{_CJK}]"), re.compile(f"[{_CJK}]{{2,}}")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ASCII = bytes(ord(char.lower()) if char.isalnum() or char == "'" else 32 for char in map(chr, range(256)))
 _NOT_WITHIN_A_WORD = re.compile(r"'(?:(?<![^\W_]')|(?![^\W_]))")
 _STEMMING = Lock()  # a stemmer keeps the word in itself
@@ -24,9 +25,9 @@ _KEPT_WORDS = 100_000
 def tokens(text: str, languages: tuple[str, ...] = ENGLISH) -> list[str]:
     """The terms of a text, in order and with repetitions."""
     terms = _terms(languages)
-    if text.isascii():
-        return list(filter(None, map(terms.__getitem__, _ascii_words(text))))
-    folded = _folded(text)
+    folded = text if text.isascii() else _folded(text)
+    if folded.isascii() or not _TERM.search(" ".join(_BEYOND_ASCII.findall(folded))):
+        return list(filter(None, map(terms.__getitem__, _ascii_words(folded))))
     if _HAS_CJK.search(folded) is None:
         return list(filter(None, map(terms.__getitem__, _WORD.findall(folded))))
     found: list[str] = []
@@ -63,8 +64,8 @@ def _folded(text: str) -> str:
 
 
 def _ascii_words(text: str) -> list[str]:
-    """What `_WORD` finds in a folded text of ASCII alone, several times as fast."""
-    spaced = text.encode().translate(_ASCII).decode()
+    """What `_WORD` finds in a folded text whose letters are ASCII alone, several times as fast."""
+    spaced = text.replace("’", "'").encode("ascii", "replace").translate(_ASCII).decode()
     return (_NOT_WITHIN_A_WORD.sub(" ", spaced) if "'" in spaced else spaced).split()
 
 
