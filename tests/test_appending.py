@@ -27,6 +27,7 @@ BOARD = memory("Board", "what happens", body="The first line.")
 PROCESSES, ENTRIES = 8, 500
 
 
+@pytest.mark.slow
 def test_eight_processes_write_on_one_blackboard(tmp_path: Path) -> None:
     """C5, E5: of 8 processes that each add 500 entries to one file, 4,000 of 4,000 are kept, whole and in each one's order."""
     on_disk(tmp_path, {"board.md": BOARD})

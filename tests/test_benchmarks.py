@@ -89,6 +89,7 @@ print(json.dumps([figure.value for figure in reply_figures(turns, 2)]))
 """
 
 
+@pytest.mark.slow
 def test_a_conversation_is_remembered_and_its_tokens_are_counted(tmp_path: Path) -> None:
     """Six facts in ten turns: the agent saves each with a call more, or one call draws the first five; a question is answered."""
     done = python("-c", CONVERSATION, tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))

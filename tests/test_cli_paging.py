@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from command import mdmemory, note, write
 from pseudo_terminal import screen
 
+from mdmemory import Create, open_memory
 from mdmemory.files.journal import entry_bytes, new_message, opening
 
 
@@ -21,13 +23,21 @@ def test_long_output_is_paged(command: list[str], tmp_path: Path) -> None:
         write(root / "a.md", note("A", "a", "\n".join(f"line {number}" for number in range(size))))
         for number in range(size if command == ["ls"] else 0):
             write(root / f"n{number}.md", note(f"N{number}", "n"))
-        for number in range(size // 4 if command[0] == "log" else 1):
-            mdmemory("remember", f"Thought {number}", *["and more of it\n"] * size, cwd=root.parent)
+        mdmemory("remember", "A thought", *["and more of it\n"] * size, cwd=root.parent)
+        if command[0] == "log":
+            asyncio.run(change(root, size // 4))
         write(root / "journal/2026/11/s.md", journal(size))
         _, shown = screen(*command, cwd=root.parent, PAGER=str(tmp_path / "pager"), NO_COLOR="1")
         assert ("PAGED" in shown) is (size > 100), shown
         piped = mdmemory(*command, cwd=root.parent, PAGER=str(tmp_path / "pager"))
         assert piped.returncode == 0 and piped.stdout and "PAGED" not in piped.stdout
+
+
+async def change(root: Path, times: int) -> None:
+    """So many events of a history."""
+    async with open_memory(root) as memory:
+        for number in range(times):
+            await memory.folder.apply([Create(f"t{number}.md", b"A thought.\n")], "person", "a test")
 
 
 def journal(size: int) -> bytes:

@@ -142,6 +142,7 @@ async def test_two_clients_at_once(folder: Path) -> None:
     assert len(files) == 20 and files["MEMORY.md"].decode().count("\n") == 19
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_a_write(folder: Path) -> None:
     """E5: the server is killed by force while it saves; each file is whole or not there, and the index agrees with them."""
     dice = random.Random(7)

@@ -137,6 +137,7 @@ def edit(url: str, told: multiprocessing.Queue[int], go_on: multiprocessing.Queu
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_another_hosts_change_is_in_the_next_turn(url: str) -> None:
     """Of 200 saves of another process, each is seen by the first turn after it: 0 missed."""
     location = f"{url}?folder=turns"

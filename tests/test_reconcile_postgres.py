@@ -73,6 +73,7 @@ async def test_nothing_changed_is_one_statement(tmp_path: Path, folder_url: str)
     await two.close()
 
 
+@pytest.mark.slow
 async def test_a_thousand_files_go_in_few_commits(tmp_path: Path, folder_url: str) -> None:
     """A first sync of a thousand files into a database is five commits of two hundred, and three small ones."""
     two = two_of(tmp_path / "home", folder_url)

@@ -161,6 +161,7 @@ async def test_who_listens_hears_what_another_process_did(service: Service) -> N
         await client.unsubscribe_resource(uri)
 
 
+@pytest.mark.slow
 async def test_a_revoked_token_ends_what_it_began(tmp_path: Path) -> None:
     """Taken out of the file, a token opens nothing on any worker within seconds, and its open stream ends."""
     with running(tmp_path) as service:

@@ -12,7 +12,7 @@ from command import note, write
 from service_server import Service, ask, running, until
 from web_server import Visitor
 
-pytestmark = pytest.mark.xdist_group("service-web")
+pytestmark = [pytest.mark.xdist_group("service-web"), pytest.mark.slow]
 SECRETS = {"alice": "ALICE-ONLY", "bob": "BOB-ONLY"}
 SECRET = "a secret that all workers share, and both services here"
 

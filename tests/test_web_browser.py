@@ -11,7 +11,7 @@ from browser import Open, expect
 from command import note, write
 from folders import index_of
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.slow]
 HOME = "---\nname: Home\ndescription: where I live\ntype: user\nown: kept\n---\n\nfirst\nsecond\nthird\nfourth\nfifth\n"
 
 

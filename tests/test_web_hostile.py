@@ -10,7 +10,7 @@ import pytest
 from browser import Open, expect
 from web_demo import EVIL, fill_with_evil, filled
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.slow]
 START = ["/", "/index", "/journal", "/history", "/turns", "/doctor", "/new"]
 ASKED = ["/?q={}", "/?tag={}&type={}&folder={}&page={}", "/journal?q={}", "/history?path={}", "/history?session={}", "/new?name={}"]
 ASKED += ["/file/{}.md", "/edit/{}.md", "/journal/{}", "/history/{}", "/{}", "/?note={}"]
