@@ -14,19 +14,21 @@ from collections.abc import Set as AbstractSet
 
 from mdmemory.recall.entries import Words
 
-CANDIDATES, MAX_CANDIDATES = 16, 200  # more of them make the order no better in folders of 70 to 10,000 files: see docs/recall.md
+CANDIDATES, MAX_CANDIDATES = 12, 200  # more of them make the order no better in folders of 70 to 10,000 files: see docs/recall.md
 RARE_TERMS = 16
 RARE_SHARE = 0.2
 KEPT_TERMS = 100_000
-MORE = {"name": 3, "about": 1}
-"""How often a word of these columns counts beyond once."""
 K1, B = 1.2, 0.75  # as in FTS5 and in Lucene
 WEIGHED = 3
 """Of how many times the wanted files the length is asked."""
 _HOLDING = "SELECT term, doc FROM holding WHERE term IN (SELECT value FROM json_each(?))"
 _STANDS = """
-    SELECT group_concat(doc, ' '), group_concat(doc || ' ' || col, ' ') FILTER (WHERE col <> 'body') FROM stands WHERE term = ?
-"""  # in one row: a row each takes twice as long
+    SELECT group_concat(CASE col
+        WHEN 'body' THEN doc
+        WHEN 'about' THEN doc || ' ' || doc
+        ELSE doc || ' ' || doc || ' ' || doc || ' ' || doc
+    END, ' ') FROM stands WHERE term = ?
+"""  # each file as often as the word counts, in one row: a row each takes twice as long
 _FILES = "SELECT id, path, length FROM file WHERE id IN (SELECT value FROM json_each(?))"
 
 
@@ -117,12 +119,8 @@ class Postings:
 
     def _times(self, term: str) -> Counter[str]:
         """The number of each file that holds a term, and how often that counts."""
-        numbers, elsewhere = self._db.execute(_STANDS, (term,)).fetchone()
-        times = Counter(numbers.split(" ") if numbers else ())
-        others = elsewhere.split(" ") if elsewhere else ()
-        for number, column in zip(others[::2], others[1::2], strict=True):
-            times[number] += MORE[column]
-        return times
+        (numbers,) = self._db.execute(_STANDS, (term,)).fetchone()
+        return Counter(numbers.split(" ") if numbers else ())
 
 
 def how_many(limit: int) -> int:
