@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -23,13 +25,19 @@ def is_own_disk(root: Path, mounts: Path = MOUNTS) -> bool:
     if sys.platform != "linux":
         return False
     try:
-        lines = [line.split(" ") for line in mounts.read_text(errors="surrogateescape").splitlines()]
+        kinds = _kinds(mounts.read_bytes())
     except OSError:
         return False
-    kinds = {_unescaped(line[1]): line[2] for line in lines if len(line) > 2}
     above = next(place for place in (str(root), *map(str, root.parents), "") if place in kinds or not place)
     here = [kind for place, kind in kinds.items() if place == above or place.startswith(f"{root}/")]
     return bool(here) and _OWN.issuperset(here)
+
+
+@lru_cache(maxsize=1)  # opening a folder asks for its disk and for that of its cache
+def _kinds(mounts: bytes) -> Mapping[str, str]:
+    """Each place where a disk is mounted, with its kind; of several mounted one over the other, the last."""
+    lines = [line.split(" ") for line in mounts.decode(errors="surrogateescape").splitlines()]
+    return {_unescaped(line[1]): line[2] for line in lines if len(line) > 2}
 
 
 def _unescaped(place: str) -> str:

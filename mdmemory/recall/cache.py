@@ -216,10 +216,10 @@ def open_cache(location: str, languages: Iterable[str], folder: Path | None = No
 
 def _opened(file: Path | None) -> sqlite3.Connection:
     if file is not None:
-        is_new = not file.exists()
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))  # only its owner may read what is in it
-        os.utime(file)  # shows that it is in use
-        if is_new:
+        try:
+            os.utime(file)  # shows that it is in use
+        except FileNotFoundError:
+            os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))  # only its owner may read what is in it
             _prune(file.parent)
     db = sqlite3.connect(file or ":memory:", timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 
 from mdmemory.backends.listing import STATE, Listing, Versions
 
@@ -30,7 +31,9 @@ def unpacked(text: str, data: bytes) -> Versions:
     for prefix, mark, below, names in folders:
         files = names.split("/") if names else []
         end = at + size * len(files)
-        states = [data[n : n + size] for n in range(at, end, size)]
+        if end > len(data):
+            raise ValueError("there are more names than versions")
+        states = struct.unpack(f"{size}s" * len(files), data[at:end])  # a slice for each takes four times as long
         versions.listings[prefix] = Listing(bytes.fromhex(mark), tuple(below), dict(zip(files, states, strict=True)))
         at = end
     if at != len(data):
