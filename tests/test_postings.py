@@ -63,6 +63,16 @@ def test_files_that_are_allowed_are_found_however_many_others_are_better() -> No
     assert index.match({"oak": 1.0}, 2, {"allowed.md", "absent.md"}) == ["allowed.md"]
 
 
+def test_rare_words_find_the_files_and_common_ones_put_them_in_order() -> None:
+    """Of files with a rare word those with a common one too are the best; where these are many, others are not looked for."""
+    rare = {f"rare-{n:03}.md": ("", "", "oak fig" if n == 150 else "oak yew") for n in range(MAX_CANDIDATES)}
+    common = {f"common-{n:03}.md": ("", "", "fig fig") for n in range(MAX_CANDIDATES + 50)}
+    index = collection({**rare, **common})
+    found = index.match({"oak": 2.0, "fig": 1.9}, 12)
+    assert found[0] == "rare-150.md" and all(path.startswith("rare") for path in found)
+    assert index.match({"oak": 2.0, "fig": 1.9}, 12, {"common-007.md"}) == ["common-007.md"]
+
+
 def test_what_is_added_is_found_once_it_is_written() -> None:
     """Files that wait are written together, and the last text of each is what counts."""
     index = Collection()

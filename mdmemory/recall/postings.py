@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -90,12 +91,18 @@ class Postings:
         return sorted(found[:wanted])
 
     def match(self, weights: Mapping[str, float], limit: int, allowed: AbstractSet[str] | None = None) -> list[str]:
-        """The paths of the best files by BM25 that hold any of the terms, best first."""
+        """The paths of the best files by BM25 that hold any of the terms, best first.
+
+        Args:
+            weights: the rarest first: once they have found enough files, the others find no more, and count in these alone.
+        """
+        enough = max(MAX_CANDIDATES, WEIGHED * limit) if allowed is None else sys.maxsize
         stands = [(weight, self._times(term)) for term, weight in weights.items()]
         scores: dict[str, float] = {}
         for weight, times in stands:
             once = weight / (1 + K1)
-            for number, count in times.items():
+            for number in times if len(scores) < enough else scores.keys() & times.keys():
+                count = times[number]
                 scores[number] = scores.get(number, 0.0) + (once if count == 1 else weight * count / (count + K1))
         highest = sorted(scores.values(), reverse=True)[: WEIGHED * limit]
         least = highest[-1] if highest else 0.0
