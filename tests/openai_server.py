@@ -20,6 +20,7 @@ class Answer:
         calls: tool calls as (name, arguments); arguments given as text are sent as they are.
         status: another one than 200 is sent as an error with `content` as its message.
         headers: more headers, such as retry-after.
+        after: what must have happened before the first byte.
         delay_s: before the first byte.
         chunk_delay_s: before each chunk of a stream.
         drop_after: break the connection after so many chunks of a stream; without a stream, instead of answering.
@@ -31,6 +32,7 @@ class Answer:
     calls: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    after: threading.Event | None = None
     delay_s: float = 0.0
     chunk_delay_s: float = 0.0
     drop_after: int | None = None
@@ -142,6 +144,8 @@ class _Handler(BaseHTTPRequestHandler):
         data = self.rfile.read(int(self.headers["content-length"]))
         request = Request(self.path, {name.lower(): value for name, value in self.headers.items()}, json.loads(data))
         answer = server.answer(request)
+        if answer.after is not None:
+            answer.after.wait(30)
         time.sleep(answer.delay_s)
         try:
             if answer.status != 200:

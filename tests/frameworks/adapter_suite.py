@@ -127,12 +127,16 @@ class AdapterSuite:
     async def test_two_runs_at_once_do_not_mix(self, root: Path) -> None:
         """H2: two conversations at the same time with one agent each have their own hint, tools and journal."""
         (root / "deploy.md").write_text(DEPLOY)
+        asked, both_asked = set[str](), threading.Event()
 
         def answer(request: Any) -> Answer:
             topic = "walk" if "Walks in my city?" in json.dumps(request["messages"]) else "release"
             if "Created" in json.dumps(request["messages"]):
-                return Answer(f"About the {topic}.", delay_s=0.3)
-            return Answer(calls=[("Add", {"thinking": "", "content": f"Asked for a {topic}."})], delay_s=0.3)
+                return Answer(f"About the {topic}.")
+            asked.add(topic)
+            if len(asked) == 2:
+                both_asked.set()
+            return Answer(calls=[("Add", {"thinking": "", "content": f"Asked for a {topic}."})], after=both_asked)
 
         with self.model(answer) as server:
             async with open_memory(root) as memory:
