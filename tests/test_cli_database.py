@@ -22,6 +22,7 @@ def database(*arguments: str, cwd: Path) -> Finished:
     return mdmemory("database", *arguments, cwd=cwd)
 
 
+@pytest.mark.slow
 def test_an_owner_lets_others_in_and_out(postgres: Server, url: str, tmp_path: Path) -> None:
     """Set-up, give, a save by whom it was given to, show, take: each says what is so, and what is refused."""
     as_ann, as_ben = postgres.new_role("ann"), postgres.new_role("ben")

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from command import mdmemory, note, write
 from pseudo_terminal import Terminal
 
@@ -20,6 +21,7 @@ def as_json(*arguments: str, cwd: Path, code: int = 0) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_everything_as_json(tmp_path: Path) -> None:
     """M3: log, diff, blame, undo, restore and purge print JSON, with whole ids, the session and the diffs."""
     mdmemory("remember", "Tea", cwd=tmp_path)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
 from command import Finished, mdmemory
 from conversations import memory, reply
 from openai_server import OpenAIServer
@@ -61,6 +62,7 @@ def test_what_is_left_over_is_drawn_once(tmp_path: Path) -> None:
     assert (tmp_path / "memory/user/home.md").exists() and "with honey" in (tmp_path / "memory/tea.md").read_text()
 
 
+@pytest.mark.slow
 def test_what_is_drawn_waits_where_the_settings_say_so(tmp_path: Path) -> None:
     """M1, P1: `extract` says that nothing is saved yet, `review` where it is from, and accepts, edits or rejects it."""
     talk(tmp_path / "memory")

@@ -62,6 +62,7 @@ def test_findings_are_wrapped_and_not_cut(tmp_path: Path) -> None:
     assert shown.split() == (whole.stdout + whole.stderr).split()
 
 
+@pytest.mark.slow
 def test_no_file_can_steer_the_terminal(tmp_path: Path) -> None:
     """Control characters in names, headers, bodies and MEMORY.md never reach a terminal, whatever looks at them."""
     evil = f"{ESC}[31mred{ESC}]0;title{BELL}\u202e"

@@ -65,6 +65,7 @@ async def test_a_sync_is_between_two_folders(tmp_path: Path) -> None:
             await sync(memory_.folder, in_memory(), "there", push=True)
 
 
+@pytest.mark.slow
 def test_the_commands_take_a_configuration_file(tmp_path: Path) -> None:
     """C9: --config, or MDMEMORY_CONFIG, gives every command the file's folders; --folder names another home."""
     put(tmp_path, {"memory.yaml": CONFIG, "home/a.md": memory("A", body="kiwi"), "team/b.md": memory("B", body="kiwi")})

@@ -185,6 +185,7 @@ async def _end_of(changes: Any) -> None:
         return
 
 
+@pytest.mark.slow
 async def test_a_token_that_only_reads_changes_nothing(tmp_path: Path) -> None:
     """It has no tools that write, and those that it calls all the same are refused; the other token of the user writes."""
     write(tmp_path / "memories/alice/user/home.md", note("Home", "where I live"))

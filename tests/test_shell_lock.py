@@ -113,6 +113,7 @@ async def test_kill_9_at_every_step(tmp_path: Path, before: bytes) -> None:
     assert killed > 25
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("dash" not in KINDS, reason="busybox starts its tools itself, where none can be put in between")
 async def test_who_has_lost_the_lock_stops(tmp_path: Path) -> None:
     """A commit whose lock was taken from it, as it was asleep for long, goes no step further and says how far it came."""

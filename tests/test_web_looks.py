@@ -68,6 +68,7 @@ def test_axe_finds_nothing(open_tab: Open, folder: Path, scheme: str) -> None:
     assert [violation["id"] for violation in Axe().run(page).response["violations"]] == ["label"], "axe does look"
 
 
+@pytest.mark.slow
 def test_the_pictures_of_the_documentation(open_tab: Open, folder: Path) -> None:
     """The pictures are of these pages, small, and there; MDMEMORY_SNAPSHOTS=write takes them anew."""
     for name, path in SHOTS.items():

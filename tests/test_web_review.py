@@ -95,6 +95,7 @@ def test_a_decision_is_on_what_was_seen(folder: Path) -> None:
         assert late.status_code == 404 and "later words</textarea>" in late.text
 
 
+@pytest.mark.slow
 def test_a_proposal_in_a_browser(open_tab: Open, folder: Path) -> None:
     """A person puts their own words in a proposal and accepts it; axe finds nothing on the way."""
     from axe_playwright_python.sync_playwright import Axe
@@ -115,6 +116,7 @@ def test_a_proposal_in_a_browser(open_tab: Open, folder: Path) -> None:
     assert (folder / "project/deploy.md").read_text(encoding="utf-8") == BOTH.format(TWO)
 
 
+@pytest.mark.slow
 def test_what_a_conversation_brought_in_a_browser(open_tab: Open, tmp_path: Path) -> None:
     """M1: what was drawn from a conversation is told from what consolidation proposes, leads to what was said, and is accepted."""
     from axe_playwright_python.sync_playwright import Axe
